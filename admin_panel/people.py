@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 import msgspec
 from asgiref.sync import async_to_sync
@@ -65,12 +65,19 @@ __all__ = [
 """What other modules of the panel import from here, besides its functions."""
 
 
+T = TypeVar("T")
+
+
 class Now(NamedTuple):
     """What nodes say of a user at this moment."""
 
     connections: Sequence[ClientReport]
     blocked_until: float | None
     """Unix seconds; None if the user is not blocked."""
+    total: int = 0
+    """How many connections there are at the nodes that answered; they report the first ones."""
+    missing: Sequence[str] = ()
+    """Names of the nodes that did not answer."""
 
     def is_subscribed(self, channel: str) -> bool:
         """Return whether a connection is subscribed to a channel."""
@@ -87,7 +94,8 @@ def now(user: str) -> Now:
         return Now((), None)
     surveyed = service.connections(user)
     reports = [report for answer in surveyed.answers for report in answer.connections]
-    return Now(reports, blocked().get(user))
+    total = sum(answer.total for answer in surveyed.answers)
+    return Now(reports, blocked().get(user), total, surveyed.missing)
 
 
 def blocked() -> dict[str, float]:
@@ -99,6 +107,7 @@ def blocked() -> dict[str, float]:
     return service.read(operations.blocked)
 
 
+@sensitive_variables()  # the question may hold a token, and so does what is made of it
 def explain(question: Question) -> Explanation:
     """Return why a client may do something, or not. Hooks of the site are not called."""
     return explaining.explain(question, sources.current(), _decider)
@@ -225,7 +234,7 @@ def unblock(user: str) -> list[str]:
         return realtime.unblock(user)
 
 
-@sensitive_variables("token")
+@sensitive_variables()
 def inspect(token: str) -> Inspected:
     """Take a token apart and verify it. It is neither kept nor logged."""
     try:
@@ -233,12 +242,24 @@ def inspect(token: str) -> Inspected:
     except InvalidKey as error:
         return Inspected(is_subscription=False, why=str(error))
     try:
-        return async_to_sync(inspecting.inspect)(verifier, token, time.time())
+        return _run(inspecting.inspect(verifier, token, time.time()))
     finally:
         verifier.close()
 
 
-@sensitive_variables("question")
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    """Run work on a token. What it raises has no frames: `sensitive_variables` misses these."""
+
+    async def run() -> T:
+        return await work
+
+    try:
+        return async_to_sync(run)()
+    except Exception as error:
+        raise error.with_traceback(None) from None
+
+
+@sensitive_variables()
 def judge(question: Question, reports: Sequence[ClientReport]) -> Judgement:
     """Verify the subscription token of a question. It is neither kept nor logged.
 
@@ -249,7 +270,7 @@ def judge(question: Question, reports: Sequence[ClientReport]) -> Judgement:
     verifier = Verifier(sources.current())  # `inspect` has had one, too
     try:
         clients = {report.client for report in reports}
-        return async_to_sync(explaining.judge)(verifier, question, clients)
+        return _run(explaining.judge(verifier, question, clients))
     finally:
         verifier.close()
 

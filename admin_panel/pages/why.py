@@ -120,9 +120,10 @@ class Verdict(NamedTuple):
         return words[self.outcome]
 
 
-@sensitive_variables("token", "asked", "inspected")
+@sensitive_variables()  # of what it calls, too: a token goes through many hands
 def show(request: PageRequest) -> HttpResponse:
     """Show the checks for the user, channel and action in the query."""
+    token = _token(request)
     query = request.http.GET
     user, channel = (query.get(name, "")[:LONGEST] for name in ("user", "channel"))
     action = cast(Action, query.get("action", "")) if query.get("action") in ACTIONS else None
@@ -140,7 +141,6 @@ def show(request: PageRequest) -> HttpResponse:
         unavailable = None
     except service.Unavailable as error:  # the options are known without the service
         now, unavailable = Now((), None), error
-    token = _token(request)
     inspected = people.inspect(token) if token else None
     is_for_channel = inspected is not None and inspected.is_subscription
     asked = Question(

@@ -13,7 +13,11 @@ from django.test import Client, RequestFactory
 from django.views.debug import ExceptionReporter
 from pytest_django import Settings
 
+from admin_panel import people
+from admin_panel.people import Question
 from admin_panel.standalone import panel, signin
+from realtime.auth import issue, verifier
+from realtime.config.reader import load
 from tests.panel.standalone_parts import (
     ADMIN_SECRET,
     CONFIG,
@@ -82,11 +86,18 @@ def report(act: Callable[[HttpRequest], object]) -> str:
 WRONG_TIME: Any = "no time"
 SESSION = signin.seal(CONFIG, signin.Session("x", 1, 1))
 TOKEN = signin.issue_token(CONFIG, 1)
+PASTED = Question(user="17", channel="$a", action="subscribe", token=TOKEN)
+NO_REPORTS: Any = None
+NO_CHANNEL: Any = None
 CRASHES: dict[str, Callable[[HttpRequest], object]] = {
     "password": lambda _: signin.try_password(CONFIG, PASSWORD, "192.0.2.1", WRONG_TIME),
     "session": lambda _: signin.read(CONFIG, SESSION, WRONG_TIME),
     "token": lambda _: signin.is_token(CONFIG, TOKEN, WRONG_TIME),
     "cookie": panel.session_of,
+    "pasted token, judged": lambda _: people.judge(PASTED, NO_REPORTS),
+    "pasted token, explained": lambda _: people.explain(
+        Question(user="17", channel=NO_CHANNEL, action="subscribe", token=TOKEN)
+    ),
 }
 """Credential, and a crash while it is looked at."""
 
@@ -101,3 +112,31 @@ def test_report_of_a_crash_holds_no_credential(settings: Settings, what: str) ->
     assert "TypeError" in text or "InvalidOptions" in text
     for secret in (SESSION, TOKEN, PASSWORD, ADMIN_SECRET):
         assert secret not in text
+
+
+SUBSCRIPTION_TOKEN = issue.user_subscription_token(
+    load({"token_hmac_secret_key": ADMIN_SECRET}), "17", "$a", ttl=600
+)
+
+
+@pytest.mark.parametrize(
+    "verify",
+    [
+        lambda _: people.inspect(SUBSCRIPTION_TOKEN),
+        lambda _: people.judge(
+            Question(user="17", channel="$a", action="subscribe", token=SUBSCRIPTION_TOKEN), []
+        ),
+    ],
+    ids=["inspect", "judge"],
+)
+def test_report_of_a_crash_in_the_verifier_holds_no_pasted_token(
+    settings: Settings, monkeypatch: pytest.MonkeyPatch, verify: Callable[[HttpRequest], object]
+) -> None:
+    settings.DEBUG = False
+    configure(settings, token_hmac_secret_key=ADMIN_SECRET)
+    monkeypatch.setattr(verifier._Signers, "verified", None)
+
+    text = report(verify)
+
+    assert "TypeError" in text
+    assert SUBSCRIPTION_TOKEN not in text

@@ -10,6 +10,8 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
+from admin_panel import people
+from admin_panel.people import Now
 from admin_panel.why_words import CHECKS
 from realtime.auth import issue
 from realtime.clients import checks
@@ -145,6 +147,31 @@ def test_without_the_service_the_options_still_answer(
 
     assert "103" in refusal(html)
     assert "is not known" in words(html)
+
+
+@pytest.mark.parametrize(
+    ("now", "told"),
+    [
+        (Now((), None, total=10_000), "The user has 10000 connections."),
+        (Now((), None, total=3, missing=["frozen"]), "These nodes did not answer: frozen."),
+    ],
+    ids=["more than are reported", "a silent node"],
+)
+def test_number_of_connections_is_told_where_it_is_known(
+    admin_client: Client, monkeypatch: pytest.MonkeyPatch, now: Now, told: str
+) -> None:
+    monkeypatch.setattr(people, "now", lambda _user: now)
+
+    html = page(admin_client, user="17", channel="chat:a")
+
+    assert words(html.partition('id="why-assumed">')[2]).startswith(told)
+
+
+def test_number_of_connections_without_a_user_is_not_known(admin_client: Client) -> None:
+    html = page(admin_client, user="", channel="chat:a")
+
+    told = words(html.partition('id="why-assumed">')[2])
+    assert told.startswith("The client is taken for one that is not subscribed")
 
 
 def test_markup_in_names_is_text(admin_client: Client) -> None:

@@ -1,0 +1,20 @@
+"""What the panel says of what went before, where not all nodes answer."""
+
+from __future__ import annotations
+
+import pytest
+from django.template.loader import render_to_string
+
+from admin_panel.pages.user import State
+from admin_panel.paging import page_of
+from admin_panel.people import Past
+
+
+@pytest.mark.parametrize("missing", [[], ["old", "frozen"]], ids=["all", "two"])
+def test_nodes_that_do_not_say_what_they_remember_are_named(missing: list[str]) -> None:
+    nothing = page_of([], 1, None)
+    state = State(nothing, nothing, 0, 0, False, 2, [], Past(0.0, 0, "", [], missing))
+
+    text = render_to_string("admin_panel/_user_past.html", {"state": state, "user_id": "17"})
+
+    assert ("These nodes did not answer: old, frozen." in text) is bool(missing)
