@@ -5,6 +5,7 @@ Errors become those of `service`: `Unavailable` for pages, `realtime.Error` for 
 
 from __future__ import annotations
 
+import math
 import time
 from collections import Counter
 from collections.abc import Coroutine, Mapping, Sequence
@@ -78,14 +79,20 @@ class Now(NamedTuple):
     """How many connections there are at the nodes that answered; they report the first ones."""
     missing: Sequence[str] = ()
     """Names of the nodes that did not answer."""
+    room: float = math.inf
+    """How many more subscriptions the user may have at the node where that is the fewest."""
 
     def is_subscribed(self, channel: str) -> bool:
         """Return whether a connection is subscribed to a channel."""
         return any(channel in each.channels for each in self.connections)
 
 
-def now(user: str) -> Now:
+def now(user: str, channel: str) -> Now:
     """Return the connections of a user, and whether the user is blocked.
+
+    Args:
+        user: the user ID; "" for anonymous clients, of whom nothing is known.
+        channel: the channel of which subscriptions take no room.
 
     Raises:
         Unavailable: the service does not answer.
@@ -95,7 +102,18 @@ def now(user: str) -> Now:
     surveyed = service.connections(user)
     reports = [report for answer in surveyed.answers for report in answer.connections]
     total = sum(answer.total for answer in surveyed.answers)
-    return Now(reports, blocked().get(user), total, surveyed.missing)
+    room = min(
+        (_room(answer.connections, channel) for answer in surveyed.answers), default=math.inf
+    )
+    return Now(reports, blocked().get(user), total, surveyed.missing, room)
+
+
+def _room(reports: Sequence[ClientReport], channel: str) -> float:
+    """Return how many more subscriptions a user may have at the node of these connections."""
+    most = sources.current().user_channel_limit
+    if most <= 0 or not reports:
+        return math.inf
+    return most - sum(report.num_channels - (channel in report.channels) for report in reports)
 
 
 def blocked() -> dict[str, float]:

@@ -137,7 +137,7 @@ def show(request: PageRequest) -> HttpResponse:
     if not channel:
         return request.render("why.html", action=action, **context)
     try:
-        now = people.now(user)
+        now = people.now(user, channel)
         unavailable = None
     except service.Unavailable as error:  # the options are known without the service
         now, unavailable = Now((), None), error
@@ -150,6 +150,7 @@ def show(request: PageRequest) -> HttpResponse:
         generation=context["generation"],
         subscribed=_is_subscribed(context["subscribed"], now, channel),
         blocked=now.blocked_until is not None,
+        room=now.room,
         token=token if is_for_channel else "",
     )
     if asked.token:

@@ -75,6 +75,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """Whether the client is subscribed to the channel."""
     blocked: bool = False
     """Whether the user is blocked."""
+    room: float = math.inf
+    """How many more subscriptions the user may have."""
     token: str = ""
     """A subscription token."""
     judgement: Judgement = Judgement()
@@ -113,7 +115,7 @@ def explain(question: Question, config: Config, decider_of: DeciderOf) -> Explan
     channel = question.channel
     if question.subscribed:
         session.subscriptions[channel] = Subscription(ChannelOptions())
-    attempt = Attempt(channel, session, config, token=question.token, room=math.inf)
+    attempt = Attempt(channel, session, config, token=question.token, room=question.room)
     steps = _connection_steps(question, config)
     if steps[-1].outcome in (Outcome.REFUSED, Outcome.NOT_ASKED):
         checks = _CHECKS[question.action].all

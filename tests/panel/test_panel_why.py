@@ -10,12 +10,13 @@ import pytest
 from django.test import Client
 from pytest_django import Settings
 
-from admin_panel import people
+from admin_panel import people, service
 from admin_panel.people import Now
 from admin_panel.why_words import CHECKS
 from realtime.auth import issue
 from realtime.clients import checks
 from realtime.clients.checking import Checks
+from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
 from realtime.config.reader import load
 from tests.panel.paths import page_path
 
@@ -160,11 +161,39 @@ def test_without_the_service_the_options_still_answer(
 def test_number_of_connections_is_told_where_it_is_known(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, now: Now, told: str
 ) -> None:
-    monkeypatch.setattr(people, "now", lambda _user: now)
+    monkeypatch.setattr(people, "now", lambda _user, _channel: now)
 
     html = page(admin_client, user="17", channel="chat:a")
 
     assert words(html.partition('id="why-assumed">')[2]).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("channels", "told"),
+    [
+        ([["a"], ["b", "c"]], True),
+        ([["a"], ["b"]], False),
+        ([["a", "chat:a"], ["b"]], False),
+        ([], False),
+    ],
+    ids=["as many as one may", "fewer", "this one is among them", "not connected"],
+)
+def test_user_with_as_many_subscriptions_as_one_may_have_is_refused_for_that(
+    admin_client: Client,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    channels: list[list[str]],
+    told: bool,
+) -> None:
+    settings.REALTIME = settings.REALTIME | {"user_channel_limit": 3}
+    reports = [ClientReport("c", "websocket", 1.0, len(names), names, None) for names in channels]
+    surveyed = SurveyResult([ConnectionsAnswer("U", "n", len(reports), reports)], [])
+    monkeypatch.setattr(service, "connections", lambda _user: surveyed)
+
+    html = page(admin_client, user="17", channel="chat:a", action="subscribe")
+
+    full = "The user has as many subscriptions at this node as one may."
+    assert (full in words(html)) is told
 
 
 def test_number_of_connections_without_a_user_is_not_known(admin_client: Client) -> None:
