@@ -66,6 +66,9 @@ __all__ = [
 """What other modules of the panel import from here, besides its functions."""
 
 
+LONGEST_NAME = 1000
+"""Characters of a text by which users of the site are looked for."""
+
 T = TypeVar("T")
 
 
@@ -215,7 +218,8 @@ def find_people(text: str, limit: int) -> tuple[list[Person], bool]:
     Returns:
         The first of them, and whether there are more.
     """
-    if "\0" in text:  # no name has it, and not every database takes it
+    # no name is like that, and not every database takes it
+    if "\0" in text or len(text) > LONGEST_NAME:
         return [], False
     model = get_user_model()
     fields = {field.name for field in model._meta.get_fields()}

@@ -17,6 +17,7 @@ from pytest_django import Settings
 from admin_panel.json_text import LONGEST
 from admin_panel.pages.channels import find
 from admin_panel.pages.user import info_text
+from admin_panel.people import find_people
 from tests.panel.urls import NAMES, WITHOUT_SERVICE, configure, url
 from tests.panel.urls import signed_in as sign_in
 
@@ -169,6 +170,13 @@ def test_number_in_an_address_may_be_anything(name: str, number: str) -> None:
         assert response.status_code == 302
     else:
         assert response.status_code == WITHOUT_SERVICE[name]
+
+
+@pytest.mark.parametrize("character", ["a", "_", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
+def test_users_are_not_looked_for_by_a_text_longer_than_any_name(character: str) -> None:
+    sign_in()  # a database compares nothing where there is no user
+
+    assert find_people(character * 60_000, 50) == ([], False)
 
 
 PATTERNS = [
