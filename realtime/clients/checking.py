@@ -18,6 +18,7 @@ from typing import NamedTuple
 
 from msgspec import Struct
 
+from realtime import channel_rules
 from realtime.clients.session import Session
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import Disconnect, Error
@@ -47,6 +48,15 @@ class Attempt(Struct, gc=False):
     def user(self) -> UserID:
         """The user ID of the client."""
         return self.session.user
+
+    @property
+    def lacks_token(self) -> bool:
+        """Whether only a token could open the channel, and there is none."""
+        return (
+            self.session.rules.any_channel_takes_token
+            and not self.token
+            and channel_rules.is_private(self.channel, self.config)
+        )
 
     @property
     def is_subscribed(self) -> bool:

@@ -75,10 +75,10 @@ def _room(attempt: Attempt) -> None:
 
 
 def _token_given(attempt: Attempt) -> None:
+    if attempt.lacks_token:
+        raise PermissionDenied
     decides_alone = attempt.session.rules.any_channel_takes_token
     private = channel_rules.is_private(attempt.channel, attempt.config)
-    if private and decides_alone and not attempt.token:
-        raise PermissionDenied
     attempt.by_token = private or (decides_alone and attempt.token != "")
     attempt.needs_rights = not (attempt.by_token and decides_alone)
 

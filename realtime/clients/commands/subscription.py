@@ -159,9 +159,10 @@ def _tags_filter(client: Client, options: ChannelOptions, node: FilterNode) -> T
 def _log_ambiguous(client: Client, attempt: Attempt) -> None:
     """Log why no name can list the user, if that is why the client was refused."""
     channel, config = attempt.channel, attempt.config
-    # anonymous clients are refused whatever the name
+    # anonymous clients are refused whatever the name, and so are those without a token it needs
     if (
         client.user
+        and not attempt.lacks_token
         and channel_rules.is_user_limited(channel, attempt.options, config)
         and not (
             channel_rules.listed_users(channel, config)

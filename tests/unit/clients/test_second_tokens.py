@@ -11,6 +11,7 @@ from typing import Any
 import jwt
 import pytest
 
+from realtime.clients.commands.subscription import AMBIGUOUS
 from realtime.node.node import Node
 from tests.conftest import connection_token
 from tests.server import SECRET
@@ -174,3 +175,16 @@ async def test_subscribe_without_history(
     connection = await connect()
 
     assert await connection.call("subscribe", channel="plain:a", **asks) == expected
+
+
+async def test_log_blames_no_name_where_a_token_is_missing(
+    connect: Connect, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = await connect("17")
+
+    with caplog.at_level("INFO", "realtime.client"):
+        private = await client.call("subscribe", channel="$a#17#17")
+        listing = await client.call("subscribe", channel="a#17#17")
+
+    assert private == listing == {"error": 103}
+    assert [AMBIGUOUS in record.getMessage() for record in caplog.records] == [True]
