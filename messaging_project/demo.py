@@ -1,4 +1,4 @@
-"""The demo page: a browser as a client of the service, in plain HTML and JavaScript.
+"""The demo page: two clients of the service side by side, in plain HTML and JavaScript.
 
 Only with the setting DEMO, because it gives a token to every visitor. Its clients are anonymous, so
 they reach only channels that admit anonymous clients, such as those of the namespace demo.
@@ -35,6 +35,9 @@ KEY = "YOUR_API_KEY"
 COOKIE = "realtime_demo_guest"
 """The number of the guest. No session: each visitor would leave a row in the database."""
 
+OTHER = "other"
+"""Names the second client of the page in the URL of its tokens."""
+
 Response = TypeVar("Response", bound=HttpResponse)
 View = Callable[[HttpRequest], HttpResponse]
 
@@ -61,6 +64,7 @@ def root(request: HttpRequest) -> HttpResponse:
 def page(request: HttpRequest) -> HttpResponse:
     """Render the page. `{% realtime_config %}` writes what it needs to connect."""
     guest = guest_of(request)
+    refresh = reverse("demo-token")
     key = "" if sources.current().api_insecure else KEY
     response = render(
         request,
@@ -68,7 +72,13 @@ def page(request: HttpRequest) -> HttpResponse:
         {
             "channel": CHANNEL,
             "user": name_of(guest),
-            "token": issue_token(guest),
+            "token": issue_token(name_of(guest)),
+            "refresh": refresh,
+            "other": {
+                "user": name_of(guest, other=True),
+                "token": issue_token(name_of(guest, other=True)),
+                "refreshEndpoint": f"{refresh}?client={OTHER}",
+            },
             "key": key,
             "line": publish_line(request.build_absolute_uri(reverse("realtime_api:commands")), key),
         },
@@ -81,9 +91,10 @@ def page(request: HttpRequest) -> HttpResponse:
 @never_cache
 @_only_with_demo
 def token(request: HttpRequest) -> HttpResponse:
-    """Return a new token for the same guest; the page asks before the old one expires."""
+    """Return a new token for the same client; the page asks before the old one expires."""
     guest = guest_of(request)
-    return remember(JsonResponse({"token": issue_token(guest)}), guest)
+    name = name_of(guest, other=request.GET.get("client") == OTHER)
+    return remember(JsonResponse({"token": issue_token(name)}), guest)
 
 
 def guest_of(request: HttpRequest) -> str:
@@ -98,14 +109,19 @@ def remember(response: Response, guest: str) -> Response:
     return response
 
 
-def name_of(guest: str) -> str:
-    """Return the name that others see beside the guest's publications."""
-    return f"Guest {guest}"
+def name_of(guest: str, *, other: bool = False) -> str:
+    """Return the name that others see beside the publications of a client.
+
+    Args:
+        guest: the number of the guest.
+        other: whether it is the page's second client, which plays another visitor.
+    """
+    return f"Guest {guest}-2" if other else f"Guest {guest}"
 
 
-def issue_token(guest: str) -> str:
-    """Make a connection token of an anonymous user, with the name of the guest."""
-    return tokens.connection_token("", ttl=TOKEN_TTL, info={"name": name_of(guest)})
+def issue_token(name: str) -> str:
+    """Make a connection token of an anonymous user, with the name that others see."""
+    return tokens.connection_token("", ttl=TOKEN_TTL, info={"name": name})
 
 
 def publish_line(url: str, key: str) -> str:

@@ -2,148 +2,270 @@
 
 import { Client } from "../realtime/client.js";
 
-const CUT_DELAY = 8_000; // milliseconds to publish something elsewhere
+const CUT_DELAY = 12_000; // milliseconds to publish with the other client
 const LONGEST_LOG = 200;
 
-const log = byId("log");
-const entries = byId("entries");
-const { endpoint, token, refreshEndpoint, channel, user } = JSON.parse(
-  byId("realtime-config").textContent,
-);
+/* One client of the page, with its state, its log and its buttons. */
+class Pane {
+  #root;
+  #log;
+  #entries;
+  #user;
+  #channel;
+  #client;
+  #subscription;
+  #present = new Map(); // connection ID → client info
+  #repeated = new Map(); // text → its line and how often it came since the connection was lost
+  #epoch; // of the history that this client has seen
+  #countdown;
+  #cutTimer;
 
-const present = new Map(); // connection ID → client info
-const repeated = new Map(); // text → its line and how often it came since the connection was lost
-let epoch; // of the history that this page has seen
-let countdown;
-let cutTimer;
+  /* root: the element with the parts; user: the name that others see beside what it publishes */
+  constructor(root, { endpoint, channel, user, token, refreshEndpoint }) {
+    this.#root = root;
+    this.#log = this.#part("log");
+    this.#entries = this.#part("entries");
+    this.#user = user;
+    this.#channel = channel;
 
-const client = new Client(endpoint, { token, getToken });
-client.on("state", showState);
-client.on("error", (error) => note(`Connecting failed: ${error.message} (error ${error.code}).`));
+    const getToken = () => fetchToken(refreshEndpoint);
+    this.#client = new Client(endpoint, { token, getToken });
+    this.#client.on("state", (change) => this.#showState(change));
+    this.#client.on("error", (error) => {
+      this.#note(`Connecting failed: ${error.message} (error ${error.code}).`);
+    });
 
-const subscription = client.subscribe(channel);
-subscription.on("subscribed", subscribed);
-subscription.on("unsubscribed", unsubscribed);
-subscription.on("publication", publication);
-subscription.on("join", join);
-subscription.on("leave", leave);
-subscription.on("error", (error) => {
-  note(`Subscribing to ${channel} failed: ${error.message} (error ${error.code}).`);
-});
+    this.#subscription = this.#client.subscribe(channel);
+    this.#subscription.on("subscribed", (context) => this.#subscribed(context));
+    this.#subscription.on("unsubscribed", () => this.#unsubscribed());
+    this.#subscription.on("publication", (received) => this.#publication(received));
+    this.#subscription.on("join", ({ info }) => this.#join(info));
+    this.#subscription.on("leave", ({ info }) => this.#leave(info));
+    this.#subscription.on("error", (error) => {
+      this.#note(`Subscribing to ${channel} failed: ${error.message} (error ${error.code}).`);
+    });
 
-byId("publish-form").addEventListener("submit", publish);
-byId("cut-button").addEventListener("click", cutOrReturn);
-byId("history-button").addEventListener("click", showHistory);
+    this.#part("publish").addEventListener("submit", (event) => this.#publish(event));
+    this.#part("cut").addEventListener("click", () => this.#cutOrReturn());
+    this.#part("history").addEventListener("click", () => this.#showHistory());
+    this.#client.connect();
+  }
+
+  // what the client tells
+
+  #showState({ state, reason, delay }) {
+    const cut = reason === "client"; // only the button calls disconnect()
+    const waiting = cut ? CUT_DELAY : delay;
+    const name = state === "disconnected" ? (waiting === null ? "closed" : "waiting") : state;
+    const text = {
+      connecting: "Connecting",
+      connected: "Connected",
+      disconnected: cut ? "Connection cut" : `Disconnected: ${reason}`,
+    }[state];
+    this.#part("status").dataset.state = name;
+    this.#part("state").textContent = text;
+    this.#part("client").textContent = this.#client.id || "–";
+    this.#part("publish").querySelector("button").disabled = name !== "connected";
+    this.#part("history").disabled = name !== "connected";
+    const button = this.#part("cut");
+    button.disabled = name === "connecting";
+    button.textContent = name === "connected" ? "Cut the connection" : "Connect now";
+    this.#count(name === "waiting" ? waiting : 0);
+    if (name !== "connected") this.#showPresence([]);
+    if (state === "connected") this.#repeated.clear();
+    if (state === "disconnected") this.#note(`${text}.`);
+  }
+
+  async #subscribed({ isResubscribe, recovered, publications }) {
+    const { position } = this.#subscription;
+    const isNewHistory = this.#epoch !== undefined && this.#epoch !== position?.epoch;
+    this.#epoch = position?.epoch;
+    if (isResubscribe) {
+      const missed = publications.length;
+      const text = recovered
+        ? `Recovered: ${missed} missed ${missed === 1 ? "message" : "messages"}`
+        : isNewHistory
+          ? "Not recovered: the server has begun a new history, and what the old one had is lost"
+          : "Not recovered: history no longer holds everything that was missed";
+      this.#part("recovery").textContent = recovered
+        ? `recovered, ${missed} missed`
+        : "not recovered";
+      this.#note(`Reconnected. ${text}.`);
+    }
+    this.#showPosition();
+    if (!isResubscribe) await this.#showKept(position?.offset ?? Infinity);
+    try {
+      this.#showPresence(Object.values(await this.#subscription.presence()));
+    } catch (error) {
+      this.#note(`Presence: ${error.message}`);
+    }
+  }
+
+  #publication(received) {
+    const badge = received.recovered && "recovered";
+    this.#append(this.#item(received, { badge, time: new Date() }));
+    this.#showPosition();
+  }
+
+  #join(info) {
+    if (info.client !== this.#client.id) this.#note(`${nameOf(info)} joined.`);
+    this.#showPresence([...this.#present.values(), info]);
+  }
+
+  #leave(info) {
+    if (info.client !== this.#client.id) this.#note(`${nameOf(info)} left.`);
+    const left = ({ client }) => client === info.client;
+    this.#showPresence([...this.#present.values()].filter((other) => !left(other)));
+  }
+
+  #unsubscribed() {
+    if (this.#client.state !== "connected") return; // the client has disconnected
+    this.#note("The server unsubscribed this client. Reload the page to come back.");
+    this.#showPresence([]);
+  }
+
+  // what the visitor does
+
+  async #publish(event) {
+    event.preventDefault();
+    const input = event.target.elements.text;
+    const text = input.value;
+    let problem = "";
+    try {
+      await this.#client.publish(this.#channel, { text });
+      if (input.value === text) input.value = "";
+    } catch (error) {
+      problem = `Not published: ${error.message}.`;
+    }
+    this.#part("form-error").textContent = problem;
+  }
+
+  #cutOrReturn() {
+    clearTimeout(this.#cutTimer);
+    if (this.#client.state === "connected") {
+      this.#client.disconnect();
+      this.#cutTimer = setTimeout(() => this.#client.connect(), CUT_DELAY);
+    } else {
+      this.#client.connect();
+    }
+  }
+
+  async #showHistory() {
+    try {
+      const kept = await this.#client.history(this.#channel);
+      byId("history-title").textContent = `History: ${kept.length} kept`;
+      byId("history-list").replaceChildren(...kept.map((each) => this.#item(each)));
+      byId("history-dialog").showModal();
+    } catch (error) {
+      this.#note(`History: ${error.message}.`);
+    }
+  }
+
+  // what is shown
+
+  /* What the channel kept before this page came, up to the offset from which the page is live. */
+  async #showKept(offset) {
+    try {
+      const history = await this.#subscription.history();
+      const kept = history.filter((each) => !(each.offset > offset)).slice(-LONGEST_LOG / 2);
+      if (kept.length > 0) {
+        const end = element("li", "live", "Live from here");
+        this.#entries.prepend(...kept.map((each) => this.#item(each)), end);
+        this.#log.scrollTop = this.#log.scrollHeight;
+      }
+    } catch (error) {
+      this.#note(`History: ${error.message}.`);
+    }
+    this.#log.ariaLive = "polite";
+  }
+
+  #item({ data, info, offset }, { badge, time } = {}) {
+    const item = element("li", "publication");
+    if (info && nameOf(info) === this.#user) item.classList.add("own");
+    const head = element("div", "meta");
+    head.append(element("bdi", "who", info ? nameOf(info) : "Server"));
+    if (time) head.append(element("time", "", time.toLocaleTimeString()));
+    if (offset) head.append(element("span", "offset", `#${offset}`));
+    if (badge) head.append(element("span", "badge", badge));
+    const isText = typeof data?.text === "string";
+    const content = isText ? data.text : JSON.stringify(data);
+    const text = element("p", isText ? "text" : "text json", content);
+    text.dir = isText ? "auto" : "ltr";
+    item.append(head, text);
+    return item;
+  }
+
+  /* While the connection is lost, a line that comes again is counted, and not repeated. */
+  #note(text) {
+    const known = this.#repeated.get(text);
+    if (known) {
+      known.count += 1;
+      known.line.textContent = `${text} (${known.count} times)`;
+      return;
+    }
+    const line = element("li", "note", text);
+    line.dir = "auto";
+    if (this.#client.state !== "connected") this.#repeated.set(text, { line, count: 1 });
+    this.#append(line);
+  }
+
+  #append(item) {
+    const log = this.#log;
+    const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
+    this.#entries.append(item);
+    while (this.#entries.children.length > LONGEST_LOG) this.#entries.firstElementChild.remove();
+    if (atEnd) log.scrollTop = log.scrollHeight;
+  }
+
+  #showPresence(infos) {
+    this.#present = new Map(infos.map((info) => [info.client, info]));
+    const sorted = [...this.#present.values()].sort(
+      (a, b) => nameOf(a).localeCompare(nameOf(b)) || a.client.localeCompare(b.client),
+    );
+    this.#part("count").textContent = String(sorted.length);
+    this.#part("present").replaceChildren(
+      ...sorted.map((info) => {
+        const item = element("li", "");
+        item.append(element("bdi", "", nameOf(info)));
+        item.dataset.client = info.client;
+        if (info.client === this.#client.id) item.append(element("span", "badge", "this client"));
+        return item;
+      }),
+    );
+  }
+
+  #showPosition() {
+    const { position } = this.#subscription;
+    const { offset, epoch } = position ?? {};
+    this.#part("position").textContent = offset ? `up to #${offset}` : position ? "nothing yet" : "–";
+    this.#part("position").title = position ? `of the history with the epoch ${epoch}` : "";
+  }
+
+  #count(delay) {
+    clearInterval(this.#countdown);
+    const end = Date.now() + delay;
+    const show = () => {
+      const seconds = Math.ceil((end - Date.now()) / 1000);
+      this.#part("countdown").textContent = seconds > 0 ? `back in ${seconds} s` : "";
+    };
+    show();
+    if (delay) this.#countdown = setInterval(show, 250);
+  }
+
+  #part(name) {
+    return this.#root.querySelector(`.${name}`);
+  }
+}
+
+const { other, ...own } = JSON.parse(byId("realtime-config").textContent);
+new Pane(byId("own"), own);
+new Pane(byId("other"), { ...own, ...other });
+
 byId("copy-button").addEventListener("click", copyLine);
 byId("history-close").addEventListener("click", () => byId("history-dialog").close());
-client.connect();
 
-// what the client tells
-
-function showState({ state, reason, delay }) {
-  const cut = reason === "client"; // only the button calls disconnect()
-  const waiting = cut ? CUT_DELAY : delay;
-  const name = state === "disconnected" ? (waiting === null ? "closed" : "waiting") : state;
-  const text = {
-    connecting: "Connecting",
-    connected: "Connected",
-    disconnected: cut ? "Connection cut" : `Disconnected: ${reason}`,
-  }[state];
-  byId("status").dataset.state = name;
-  byId("status-text").textContent = text;
-  byId("client").textContent = client.id || "–";
-  byId("publish-button").disabled = byId("history-button").disabled = name !== "connected";
-  const button = byId("cut-button");
-  button.disabled = name === "connecting";
-  button.textContent = name === "connected" ? "Cut the connection" : "Connect now";
-  count(name === "waiting" ? waiting : 0);
-  if (name !== "connected") showPresence([]);
-  if (state === "connected") repeated.clear();
-  if (state === "disconnected") note(`${text}.`);
-}
-
-async function subscribed({ isResubscribe, recovered, publications }) {
-  const isNewHistory = epoch !== undefined && epoch !== subscription.position?.epoch;
-  epoch = subscription.position?.epoch;
-  if (isResubscribe) {
-    const missed = publications.length;
-    const text = recovered
-      ? `Recovered: ${missed} missed ${missed === 1 ? "message" : "messages"}`
-      : isNewHistory
-        ? "Not recovered: the server has begun a new history, and what the old one had is lost"
-        : "Not recovered: history no longer holds everything that was missed";
-    byId("recovery").textContent = recovered ? `recovered, ${missed} missed` : "not recovered";
-    note(`Reconnected. ${text}.`);
-  }
-  showPosition();
-  if (!isResubscribe) await showKept(subscription.position?.offset ?? Infinity);
-  try {
-    showPresence(Object.values(await subscription.presence()));
-  } catch (error) {
-    note(`Presence: ${error.message}`);
-  }
-}
-
-function publication(received) {
-  showPublication(received, received.recovered && "missed");
-  showPosition();
-}
-
-function join({ info }) {
-  if (info.client !== client.id) note(`${nameOf(info)} joined.`);
-  showPresence([...present.values(), info]);
-}
-
-function leave({ info }) {
-  if (info.client !== client.id) note(`${nameOf(info)} left.`);
-  showPresence([...present.values()].filter((other) => other.client !== info.client));
-}
-
-function unsubscribed() {
-  if (client.state !== "connected") return; // this page has disconnected
-  note("The server unsubscribed this page. Reload it to come back.");
-  showPresence([]);
-}
-
-// what the visitor does
-
-async function publish(event) {
-  event.preventDefault();
-  const input = byId("text");
-  const text = input.value;
-  let problem = "";
-  try {
-    await client.publish(channel, { text });
-    if (input.value === text) input.value = "";
-  } catch (error) {
-    problem = `Not published: ${error.message}.`;
-  }
-  byId("publish-error").textContent = problem;
-}
-
-function cutOrReturn() {
-  clearTimeout(cutTimer);
-  if (client.state === "connected") {
-    client.disconnect();
-    cutTimer = setTimeout(() => client.connect(), CUT_DELAY);
-  } else {
-    client.connect();
-  }
-}
-
-async function showHistory() {
-  try {
-    const kept = await client.history(channel);
-    byId("history-title").textContent = `History: ${kept.length} kept`;
-    byId("history-list").replaceChildren(...kept.map((each) => publicationItem(each)));
-    byId("history-dialog").showModal();
-  } catch (error) {
-    note(`History: ${error.message}.`);
-  }
-}
-
-async function getToken() {
-  const response = await fetch(refreshEndpoint);
+async function fetchToken(url) {
+  const response = await fetch(url);
   if (!response.ok) throw new Error(`HTTP ${response.status}`);
   return (await response.json()).token;
 }
@@ -158,100 +280,6 @@ async function copyLine() {
     // without TLS there is no clipboard, and a browser may refuse: the line is selected to be copied
     getSelection().selectAllChildren(byId("line"));
   }
-}
-
-// what is shown
-
-/* What the channel kept before this page came, up to the offset from which the page is live. */
-async function showKept(offset) {
-  try {
-    const kept = (await subscription.history()).filter((each) => !(each.offset > offset));
-    if (kept.length > 0) {
-      const end = element("li", "live", "Live from here");
-      entries.prepend(...kept.slice(-LONGEST_LOG / 2).map((each) => publicationItem(each)), end);
-      log.scrollTop = log.scrollHeight;
-    }
-  } catch (error) {
-    note(`History: ${error.message}.`);
-  }
-  log.ariaLive = "polite";
-}
-
-function showPublication(publication, badge) {
-  append(publicationItem(publication, { badge, time: new Date() }));
-}
-
-function publicationItem({ data, info, offset }, { badge, time } = {}) {
-  const item = element("li", "publication");
-  if (info && nameOf(info) === user) item.classList.add("own");
-  const head = element("div", "meta");
-  head.append(element("bdi", "who", info ? nameOf(info) : "Server"));
-  if (time) head.append(element("time", "", time.toLocaleTimeString()));
-  if (offset) head.append(element("span", "offset", `#${offset}`));
-  if (badge) head.append(element("span", "badge", badge));
-  const isText = typeof data?.text === "string";
-  const text = element("p", isText ? "text" : "text json", isText ? data.text : JSON.stringify(data));
-  text.dir = isText ? "auto" : "ltr";
-  item.append(head, text);
-  return item;
-}
-
-/* While the connection is lost, a line that comes again is counted, and not repeated. */
-function note(text) {
-  const known = repeated.get(text);
-  if (known) {
-    known.count += 1;
-    known.line.textContent = `${text} (${known.count} times)`;
-    return;
-  }
-  const line = element("li", "note", text);
-  line.dir = "auto";
-  if (client.state !== "connected") repeated.set(text, { line, count: 1 });
-  append(line);
-}
-
-function append(item) {
-  const atEnd = log.scrollHeight - log.scrollTop - log.clientHeight < 40;
-  entries.append(item);
-  while (entries.children.length > LONGEST_LOG) entries.firstElementChild.remove();
-  if (atEnd) log.scrollTop = log.scrollHeight;
-}
-
-function showPresence(infos) {
-  present.clear();
-  for (const info of infos) present.set(info.client, info);
-  const sorted = [...present.values()].sort(
-    (a, b) => nameOf(a).localeCompare(nameOf(b)) || a.client.localeCompare(b.client),
-  );
-  byId("presence-count").textContent = String(sorted.length);
-  byId("presence").replaceChildren(
-    ...sorted.map((info) => {
-      const item = element("li", "");
-      const name = element("span", "", nameOf(info));
-      name.dir = "auto";
-      item.append(name);
-      item.dataset.client = info.client;
-      if (info.client === client.id) item.append(element("span", "badge", "this page"));
-      return item;
-    }),
-  );
-}
-
-function showPosition() {
-  const { position } = subscription;
-  byId("position").textContent = position ? `up to #${position.offset}` : "–";
-  byId("position").title = position ? `of the history with the epoch ${position.epoch}` : "";
-}
-
-function count(delay) {
-  clearInterval(countdown);
-  const end = Date.now() + delay;
-  const show = () => {
-    const seconds = Math.ceil((end - Date.now()) / 1000);
-    byId("countdown").textContent = seconds > 0 ? `back in ${seconds} s` : "";
-  };
-  show();
-  if (delay) countdown = setInterval(show, 250);
 }
 
 function nameOf(info) {

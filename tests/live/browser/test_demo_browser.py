@@ -1,4 +1,4 @@
-"""The demo page in a real browser: connect, publish, presence, recovery, hostile payloads."""
+"""The demo page in a real browser: two clients, presence, recovery, hostile payloads."""
 
 from __future__ import annotations
 
@@ -7,16 +7,17 @@ from collections.abc import Callable, Iterator
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
+from selenium.webdriver.remote.webelement import WebElement
 
 from realtime.auth import issue
 from realtime.config.reader import load
-from tests.browser import console, start_browser, wait_for
+from tests.browser import browsing, console, wait_for
 from tests.ready_site import ReadySite
 from tests.server import wait_until
 
 CHANNEL = "demo:lobby"
-CUT_DELAY = 8_000
-"""Milliseconds that the page stays away when it is cut."""
+CUT_DELAY = 12_000
+"""Milliseconds that a client stays away when it is cut."""
 HOLD = """
     const { setTimeout } = window;
     window.setTimeout = (run, delay) => {
@@ -29,58 +30,89 @@ HISTORY_SIZE = 100
 """Of the namespace demo in the settings of the ready site."""
 
 
-class Page:
-    """The demo page in one browser, in the words of someone who looks at it."""
+class Pane:
+    """One client of the demo page, in the words of someone who looks at it."""
 
-    def __init__(self, browser: Chrome, address: str) -> None:
+    def __init__(self, browser: Chrome, element_id: str) -> None:
         self.browser = browser
-        self.address = address
+        self.id = element_id
 
-    def open(self) -> Page:
-        """Load the page and wait until it is subscribed."""
-        self.browser.get(self.address)
-        return self.until(lambda: self.state == "connected" and self.present, "connected")
-
-    def until(self, condition: Callable[[], object], what: str) -> Page:
+    def until(self, condition: Callable[[], object], what: str) -> Pane:
         wait_for(self.browser, condition, what)
         return self
 
-    def text(self, element_id: str) -> str:
-        return self.browser.find_element(By.ID, element_id).text
+    def text(self, part: str) -> str:
+        return self._find(part).text
 
     def texts(self, selector: str) -> list[str]:
         """The texts of all elements, read at one moment: the page may change between reads."""
-        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
-        found: list[str] = self.browser.execute_script(script, selector)
-        return found
+        return texts(self.browser, f"#{self.id} {selector}")
 
-    def click(self, element_id: str) -> None:
-        self.browser.find_element(By.ID, element_id).click()
+    def click(self, part: str) -> None:
+        self._find(part).click()
 
     def type(self, text: str) -> None:
-        self.browser.find_element(By.ID, "text").send_keys(text)
+        self._find("publish input").send_keys(text)
+
+    def publish(self, text: str) -> None:
+        """Publish a text with the form, and wait until the service has it."""
+        self.type(text + "\n")
+        field = self._find("publish input")
+        self.until(lambda: field.get_property("value") == "", "published")
+
+    def _find(self, part: str) -> WebElement:
+        return self.browser.find_element(By.CSS_SELECTOR, f"#{self.id} .{part}")
 
     @property
     def state(self) -> str:
-        return str(self.browser.find_element(By.ID, "status").get_attribute("data-state"))
+        return str(self._find("status").get_attribute("data-state"))
 
     @property
     def publications(self) -> list[str]:
-        return self.texts("#log .publication .text")
+        return self.texts(".publication .text")
 
     @property
-    def missed(self) -> list[str]:
+    def recovered(self) -> list[str]:
         """Publications that came by recovery."""
-        return self.texts("#log .publication:has(.badge) .text")
+        return self.texts(".publication:has(.badge) .text")
 
     @property
     def present(self) -> list[str]:
         """Client IDs of those who are here."""
-        script = (
-            "return [...document.querySelectorAll('#presence li')].map((e) => e.dataset.client)"
-        )
-        found: list[str] = self.browser.execute_script(script)
+        script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.dataset.client)"
+        found: list[str] = self.browser.execute_script(script, f"#{self.id} .present li")
         return found
+
+
+class Page(Pane):
+    """The demo page: the visitor's own client, and the other one."""
+
+    def __init__(self, browser: Chrome, address: str) -> None:
+        super().__init__(browser, "own")
+        self.address = address
+        self.other = Pane(browser, "other")
+
+    def places(self) -> list[float]:
+        """Where the parts of the page begin, in pixels from its top."""
+        script = """
+            return [...document.querySelectorAll(".pane > *, dd, .terminal")]
+              .map((e) => e.getBoundingClientRect().top + scrollY)
+        """
+        found: list[float] = self.browser.execute_script(script)
+        return found
+
+    def open(self) -> Page:
+        """Load the page and wait until both clients are subscribed and see each other."""
+        self.browser.get(self.address)
+        self.until(lambda: len(self.present) == len(self.other.present) == 2, "both connected")
+        return self
+
+
+def texts(browser: Chrome, selector: str) -> list[str]:
+    """The texts of all elements of the page, read at one moment."""
+    script = "return [...document.querySelectorAll(arguments[0])].map((e) => e.textContent)"
+    found: list[str] = browser.execute_script(script, selector)
+    return found
 
 
 @pytest.fixture(scope="module")
@@ -92,45 +124,34 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
 
 
 @pytest.fixture(scope="module")
-def browsers(tmp_path_factory: pytest.TempPathFactory) -> Iterator[list[Chrome]]:
-    """Two browsers, so two visitors."""
-    started: list[Chrome] = []
-    try:
-        for _ in range(2):
-            started.append(start_browser(tmp_path_factory.mktemp("profile")))
-        yield started
-    finally:
-        for browser in started:
-            browser.quit()
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A browser for all tests."""
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
 
 
 @pytest.fixture
-def pages(site: ReadySite, browsers: list[Chrome]) -> Iterator[list[Page]]:
-    """The page in both browsers, not opened yet. Whatever they log to the console is an error."""
-    yield [Page(browser, site.address + "/demo") for browser in browsers]
-    logged = [line for browser in browsers for line in console(browser)]
-    for browser in browsers:
-        browser.get("about:blank")
-    wait_until(lambda: nobody_in(site), what="both pages have left")
+def page(site: ReadySite, browser: Chrome) -> Iterator[Page]:
+    """The page, connected. Whatever it logs to the console is an error."""
+    yield Page(browser, site.address + "/demo").open()
+    logged = console(browser)
+    browser.get("about:blank")
+    wait_until(lambda: nobody_in(site), what="both clients have left")
     assert logged == []
 
 
 def nobody_in(site: ReadySite) -> bool:
-    """Whether no page of an earlier test is subscribed any more."""
+    """Whether no client of an earlier test is subscribed any more."""
     [reply] = site.api({"method": "presence", "params": {"channel": CHANNEL}})
     return reply["result"]["presence"] == {}
 
 
-@pytest.fixture
-def page(pages: list[Page]) -> Page:
-    """The page, connected."""
-    return pages[0].open()
-
-
-def test_page_connects_and_shows_who_it_is(page: Page) -> None:
-    assert page.text("status-text") == "Connected"
-    assert page.present == [page.text("client")]
-    assert page.texts("#presence .badge") == ["this page"]
+def test_page_connects_two_clients_and_shows_who_they_are(page: Page) -> None:
+    assert page.text("state") == page.other.text("state") == "Connected"
+    both = sorted([page.text("client"), page.other.text("client")])
+    assert sorted(page.present) == sorted(page.other.present) == both
+    assert page.texts(".present li:has(.badge)") == [page.text("name") + "this client"]
+    assert page.other.texts(".present li:has(.badge)") == [page.other.text("name") + "this client"]
 
 
 def test_publication_posted_to_the_api_appears(site: ReadySite, page: Page, unique: str) -> None:
@@ -145,77 +166,76 @@ def test_data_without_text_are_shown_as_json(site: ReadySite, page: Page, unique
     page.until(lambda: f'{{"n":[1,"{unique}",null]}}' in page.publications, "the data")
 
 
-def test_text_sent_with_enter_reaches_the_other_page_with_its_author(
-    pages: list[Page], unique: str
-) -> None:
-    writer, reader = (page.open() for page in pages)
-    author = writer.texts("#presence li:has(.badge)")[0].removesuffix("this page")
+def test_text_sent_with_enter_reaches_both_clients_with_its_author(page: Page, unique: str) -> None:
+    page.type(unique + "\n")
 
-    writer.type(unique + "\n")
-
-    reader.until(lambda: unique in reader.publications, "the publication")
-    assert reader.texts("#log .publication:last-child .who") == [author]
-    writer.until(lambda: unique in writer.texts("#log .own .text"), "its own publication")
+    page.other.until(lambda: unique in page.other.publications, "the publication")
+    assert page.other.texts(".publication:last-child .who") == [page.text("name")]
+    assert page.other.texts(".own") == []
+    page.until(lambda: unique in page.texts(".own .text"), "its own publication")
 
 
-def test_two_pages_see_each_other_come_and_go(pages: list[Page]) -> None:
-    first, second = (page.open() for page in pages)
-    both = sorted([first.text("client"), second.text("client")])
-
-    first.until(lambda: sorted(first.present) == both, "both in the first page")
-    second.until(lambda: sorted(second.present) == both, "both in the second page")
-
-    second.browser.get("about:blank")
-    first.until(lambda: first.present == [first.text("client")], "only itself")
-    assert [note.rpartition(" ")[2] for note in first.texts("#log .note")] == ["joined.", "left."]
-
-
-def test_cut_page_gets_what_was_published_while_it_was_away(
+def test_cut_client_leaves_and_gets_what_it_missed_when_it_comes_back(
     site: ReadySite, page: Page, unique: str
 ) -> None:
-    before, missed, after = f"{unique}-before", f"{unique}-missed", f"{unique}-after"
+    before, first, second, after = (f"{unique}-{each}" for each in ("before", 1, 2, "after"))
     site.publish(CHANNEL, {"text": before})
     page.until(lambda: before in page.publications, "the first publication")
+    page.browser.execute_script(HOLD, CUT_DELAY)
 
-    page.click("cut-button")
+    page.click("cut")
     page.until(lambda: page.state == "waiting", "cut")
-    site.publish(CHANNEL, {"text": missed})
-    page.click("cut-button")
+    other = page.other.text("client")
+    page.other.until(lambda: page.other.present == [other], "that it has left")
+    page.other.publish(first)
+    page.other.publish(second)
+    page.other.until(lambda: page.other.publications[-2:] == [first, second], "both at once")
+    assert page.publications[-1] == before
+    page.click("cut")
     page.until(lambda: page.state == "connected", "connected again")
     site.publish(CHANNEL, {"text": after})
 
     page.until(lambda: after in page.publications, "the last publication")
-    assert page.publications[-3:] == [before, missed, after]
-    assert page.missed == [missed]
-    assert page.text("recovery") == "recovered, 1 missed"
+    assert page.publications[-4:] == [before, first, second, after]
+    assert page.recovered == [first, second]
+    assert page.text("recovery") == "recovered, 2 missed"
+    page.other.until(lambda: after in page.other.publications, "the last publication, too")
+    assert page.other.publications[-4:] == page.publications[-4:]
+    assert page.other.recovered == []
+    notes = page.other.texts(".note")
+    assert notes[-2:] == [f"{page.text('name')} {what}." for what in ("left", "joined")]
 
 
-def test_cut_page_comes_back_by_itself(page: Page) -> None:
+def test_cut_client_comes_back_by_itself(page: Page) -> None:
     client = page.text("client")
+    places = page.places()
     page.browser.execute_script(HOLD, CUT_DELAY)
-    page.click("cut-button")
+    page.click("cut")
     page.until(lambda: page.state == "waiting", "cut")
     assert page.text("countdown").startswith("back in")
+    assert page.places() == places
 
     page.browser.execute_script("held()")
     page.until(lambda: page.state == "connected", "connected again")
 
     assert page.text("client") != client
     page.until(lambda: page.text("recovery") == "recovered, 0 missed", "the recovery")
+    assert page.places() == places
 
 
 def test_page_says_when_history_no_longer_holds_what_it_missed(
     site: ReadySite, page: Page, unique: str
 ) -> None:
-    page.click("cut-button")
+    page.browser.execute_script(HOLD, CUT_DELAY)
+    page.click("cut")
     page.until(lambda: page.state == "waiting", "cut")
-    texts = [f"{unique}-{number}" for number in range(HISTORY_SIZE + 1)]
-    site.publish(CHANNEL, *({"text": text} for text in texts))
-    page.click("cut-button")
+    published = [f"{unique}-{number}" for number in range(HISTORY_SIZE + 1)]
+    site.publish(CHANNEL, *({"text": text} for text in published))
+    page.click("cut")
 
     page.until(lambda: page.text("recovery") == "not recovered", "the truth")
 
-    assert page.missed == texts[1:]
+    assert page.recovered == published[1:]
 
 
 @pytest.mark.parametrize("as_text", [True, False], ids=["text", "json"])
@@ -229,7 +249,7 @@ def test_hostile_payload_is_shown_as_text(
     page.until(lambda: unique in "".join(page.publications), "the publication")
     if as_text:
         assert page.publications[-1] == hostile
-    assert page.texts("#log img, #log script") == []
+    assert page.texts("img, .log script") == []
     assert page.browser.title == "Realtime demo"
 
 
@@ -240,7 +260,7 @@ def test_reloaded_page_begins_with_what_the_channel_keeps(
     site.publish(CHANNEL, *({"text": text} for text in kept))
 
     page.open()
-    page.until(lambda: page.texts("#log .live"), "what is kept")
+    page.until(lambda: page.texts(".live"), "what is kept")
     site.publish(CHANNEL, {"text": f"{unique}-live"})
 
     page.until(lambda: f"{unique}-live" in page.publications, "the publication")
@@ -252,10 +272,10 @@ def test_history_button_shows_what_is_kept_in_order(
 ) -> None:
     site.publish(CHANNEL, {"text": f"{unique}-1"}, {"text": f"{unique}-2"})
 
-    page.click("history-button")
+    page.click("history")
 
-    page.until(lambda: page.texts("#history-dialog[open]"), "the dialog")
-    assert page.texts("#history-list .text")[-2:] == [f"{unique}-1", f"{unique}-2"]
+    page.until(lambda: texts(page.browser, "#history-dialog[open]"), "the dialog")
+    assert texts(page.browser, "#history-list .text")[-2:] == [f"{unique}-1", f"{unique}-2"]
 
 
 BRING_TOKEN = """
@@ -283,11 +303,11 @@ def user(page: Page, site: ReadySite, unique: str) -> Iterator[str]:
 def test_page_obeys_the_advice_not_to_reconnect(site: ReadySite, page: Page, user: str) -> None:
     site.api({"method": "disconnect", "params": {"user": user}})
 
-    page.until(lambda: page.text("status-text") == "Disconnected: force disconnect", "the reason")
+    page.until(lambda: page.text("state") == "Disconnected: force disconnect", "the reason")
     assert page.state == "closed"
     assert page.text("countdown") == ""
 
-    page.click("cut-button")
+    page.click("cut")
     page.until(lambda: page.state == "connected", "connected by hand")
 
 
@@ -300,7 +320,7 @@ def test_page_says_why_nothing_was_published(
     page.type(unique + "\n")
 
     # the namespace has subscribe_to_publish on
-    page.until(lambda: page.text("publish-error") == "Not published: permission denied.", "why")
+    page.until(lambda: page.text("form-error") == "Not published: permission denied.", "why")
 
 
 def test_page_fits_a_phone(site: ReadySite, page: Page) -> None:

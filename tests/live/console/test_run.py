@@ -130,8 +130,9 @@ def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> N
     assert found.pop().startswith("Guest ")
 
 
-async def test_demo_token_connects(site: ReadySite) -> None:
-    token = httpx.get(site.address + "/demo/token").json()["token"]
+@pytest.mark.parametrize("path", ["/demo/token", "/demo/token?client=other"])
+async def test_demo_token_connects(site: ReadySite, path: str) -> None:
+    token = httpx.get(site.address + path).json()["token"]
 
     async with open_client(site.socket, connected=False) as client:
         result = await client.result("connect", {"token": token})
