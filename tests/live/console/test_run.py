@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import html
 import os
+import re
 import signal
 import socket
 import sqlite3
@@ -130,15 +131,21 @@ def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> N
     assert found.pop().startswith("Guest ")
 
 
-@pytest.mark.parametrize("path", ["/demo/token", "/demo/token?client=other"])
-async def test_demo_token_connects(site: ReadySite, path: str) -> None:
+@pytest.mark.parametrize(
+    ("path", "name"),
+    [("/demo/token", "Guest [0-9]{4}"), ("/demo/token?client=other", "Guest [0-9]{4}-2")],
+    ids=["own", "other"],
+)
+async def test_demo_token_connects(site: ReadySite, path: str, name: str) -> None:
     token = httpx.get(site.address + path).json()["token"]
 
     async with open_client(site.socket, connected=False) as client:
         result = await client.result("connect", {"token": token})
         await client.result("subscribe", {"channel": "demo:lobby"})
+        here = await client.result("presence", {"channel": "demo:lobby"})
         refused = await client.error("subscribe", {"channel": "lobby"})
 
+    assert re.fullmatch(name, here["presence"][result["client"]]["conn_info"]["name"])
     assert result["expires"] is True
     assert 0 < result["ttl"] <= 3600
     assert refused["code"] == 103
