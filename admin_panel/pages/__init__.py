@@ -16,6 +16,7 @@ from . import (
     namespaces,
     node,
     overview,
+    palette,
     pending,
     publish,
     user,
@@ -29,7 +30,8 @@ PAGES: tuple[Page, ...] = (
         _("Overview"),
         lambda operator: operator.may_view,
         overview.show,
-        parts={"data": overview.data, "hour": overview.hour},
+        # the palette is on every page; its part is here, because all who view have this one
+        parts={"data": overview.data, "hour": overview.hour, "find": palette.find},
     ),
     Page(
         "node",

@@ -91,6 +91,13 @@ class Option(NamedTuple):
     value: Value
 
 
+class FoundOption(NamedTuple):
+    """An option that a text finds, without its values."""
+
+    name: str
+    meaning: str
+
+
 class Group(NamedTuple):
     """Options about one subject."""
 
@@ -142,7 +149,15 @@ def show(request: PageRequest) -> HttpResponse:
     )
 
 
-def _matches(option: Option | ChannelOption, search: str) -> bool:
+def find_options(search: str) -> list[FoundOption]:
+    """Return the options that a search of this page finds; names that hold the text come first."""
+    fields = {**CHANNEL_OPTION_FIELDS, **CONFIG_FIELDS}
+    options = [FoundOption(name, _meaning(option)) for name, option in fields.items()]
+    found = [option for option in options if _matches(option, search)]
+    return sorted(found, key=lambda option: search.casefold() not in option.name)
+
+
+def _matches(option: Option | ChannelOption | FoundOption, search: str) -> bool:
     """Return whether the name or the meaning of an option contains a text, ignoring case."""
     text = f"{option.name} {option.meaning}".casefold()
     return all(word in text for word in search.casefold().split())

@@ -65,7 +65,7 @@ class PublishScreen:
 
     def focus_tab_of_page(self) -> None:
         """Put the focus on the last thing before the form."""
-        script = "document.querySelector('.panel-tabs a:last-child').focus()"
+        script = "document.querySelector('.panel-tabs > :last-child').focus()"
         self.browser.execute_script(script)
 
     def action(self, name: str) -> None:

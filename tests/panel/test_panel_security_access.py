@@ -30,6 +30,7 @@ OPENED_BY = {
     "overview": VIEW,
     "overview_data": VIEW,
     "overview_hour": VIEW,
+    "overview_find": VIEW,
     "node": VIEW,
     "events": VIEW,
     "channels": VIEW,

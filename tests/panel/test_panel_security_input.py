@@ -195,7 +195,7 @@ PATTERNS = [
 
 
 @pytest.mark.parametrize("pattern", PATTERNS, ids=lambda pattern: ascii(pattern)[:12])
-@pytest.mark.parametrize("name", ["channels", "publish_channels"])
+@pytest.mark.parametrize("name", ["channels", "publish_channels", "overview_find"])
 def test_search_may_be_anything(name: str, pattern: str) -> None:
     response = sign_in(superuser=True).get(url("standalone", name, q=pattern))
 

@@ -48,6 +48,7 @@ WITHOUT_SERVICE = {
     "overview": 503,
     "overview_data": 200,
     "overview_hour": 200,
+    "overview_find": 200,
     "node": 503,
     "events": 503,
     "channels": 503,

@@ -1,11 +1,11 @@
-"""The panel's pages in a real browser: what is live, the themes, a phone's width."""
+"""The panel's pages in a real browser: what is live, the themes, a phone's width, the palette."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
 import pytest
-from selenium.webdriver import Chrome
+from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
 from tests.browser import console, wait_for
@@ -100,3 +100,54 @@ async def test_page_fits_a_phone(
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
 
     assert width == 390
+
+
+# the palette
+
+HOSTILE = "<img/src=x/onerror=document.title='gone'>"
+
+
+def press_shortcut(browser: Chrome) -> None:
+    ActionChains(browser).key_down(Keys.CONTROL).send_keys("k").key_up(Keys.CONTROL).perform()
+
+
+def entries(browser: Chrome) -> list[str]:
+    """The names in the palette, read at one moment."""
+    script = "return [...document.querySelectorAll('#palette-list bdi')].map((e) => e.textContent)"
+    names: list[str] = browser.execute_script(script)
+    return names
+
+
+async def test_keyboard_alone_finds_a_channel_from_within_the_editor(
+    browser: Chrome, visit: Visit, guests: Guests, unique: str
+) -> None:
+    names = [f"{unique}-a", f"{unique}-b{HOSTILE}"]
+    await guests.open("17", *names)
+    visit("publication")
+    browser.execute_script("document.querySelector('#editor textarea').focus()")
+
+    press_shortcut(browser)
+    browser.switch_to.active_element.send_keys(unique)
+    wait_for(browser, lambda: entries(browser) == [*names, unique, unique], "the channels")
+    browser.switch_to.active_element.send_keys(Keys.ARROW_DOWN)
+    field = browser.switch_to.active_element
+    marked = field.get_attribute("aria-activedescendant") or ""
+    assert HOSTILE in browser.find_element(By.ID, marked).text
+    field.send_keys(Keys.ENTER)
+
+    path = page_path("channel", channel=names[1])
+    wait_for(browser, lambda: "/channel/" in browser.current_url, "the page of the channel")
+    assert browser.current_url.endswith(path)
+
+
+def test_escape_closes_the_palette_and_the_focus_returns(browser: Chrome, visit: Visit) -> None:
+    visit("publication")
+    browser.execute_script("document.querySelector('#editor textarea').focus()")
+    before = browser.switch_to.active_element
+
+    press_shortcut(browser)
+    inside = browser.switch_to.active_element
+    inside.send_keys(Keys.ESCAPE)
+
+    assert inside.get_attribute("role") == "combobox"
+    wait_for(browser, lambda: browser.switch_to.active_element == before, "the editor")
