@@ -51,7 +51,9 @@ class Desk:
 
     def sees(self, selector: str, text: str) -> None:
         def seen() -> bool:
-            return text in self._browser.find_element(By.CSS_SELECTOR, selector).text
+            # in one step: the next page may have the same element, and take its place
+            script = "return document.querySelector(arguments[0])?.innerText ?? ''"
+            return text in str(self._browser.execute_script(script, selector))
 
         wait_for(self._browser, seen, f"{text!r} in {selector}")
 
