@@ -1,4 +1,4 @@
-"""Make the moving picture of the README: a page is cut off and gets what it missed.
+"""Make the moving picture of the README: a client is cut off and gets what it missed.
 
 The page is the demo page of the ready site. The pictures are one animated PNG, which browsers play.
 """
@@ -16,11 +16,13 @@ from tests.server import wait_until
 
 HERE = Path(__file__).resolve().parent
 FILE = HERE / "recovery.png"
-WIDTH, HEIGHT = 920, 620
+WIDTH, HEIGHT = 1080, 730
 """CSS pixels."""
 LONG, SHORT = 2.6, 1.4
 """Seconds that a picture stays."""
 CHANNEL = "demo:lobby"
+CUT, SEES = "#own", "#other"
+"""The client that is cut off, and the one that stays."""
 
 # a line of text over the page, as under a film
 SUBTITLE = """
@@ -39,38 +41,39 @@ SUBTITLE = """
 
 
 def film(site: ReadySite, camera: Camera) -> list[Frame]:
-    """Cut the page off, publish, and let it come back. Return the pictures."""
+    """Cut one client of the page off, publish, and let it come back. Return the pictures."""
     frames: list[Frame] = []
 
     def shoot(subtitle: str, seconds: float) -> None:
         camera.run(SUBTITLE, subtitle)
         frames.append(Frame(camera.picture(WIDTH, HEIGHT), seconds))
 
-    def shown(text: str) -> None:
-        script = "return document.getElementById('entries').textContent.includes(arguments[0])"
-        wait_until(lambda: camera.run(script, text), 20, text)
-
-    def publish(text: str) -> None:
+    def publish(text: str, *panes: str) -> None:
         site.publish(CHANNEL, {"text": text})
-        shown(text)
+        for pane in panes:
+            shown(pane, text)
+
+    def shown(pane: str, text: str) -> None:
+        script = "return document.querySelector(arguments[0]).textContent.includes(arguments[1])"
+        wait_until(lambda: camera.run(script, f"{pane} .entries", text), 20, text)
 
     camera.open("/demo", width=WIDTH)
     camera.size(WIDTH, HEIGHT)
-    camera.until("#status[data-state=connected]")
-    shoot("A page is connected", SHORT)
-    publish("Table 4 has ordered")
+    camera.until(".status[data-state=connected]", 2)
+    shoot("Two clients are connected", SHORT)
+    publish("Table 4 has ordered", CUT, SEES)
     shoot("What your code publishes appears at once", SHORT)
-    publish("Table 7 wants to pay")
+    publish("Table 7 wants to pay", CUT, SEES)
     shoot("What your code publishes appears at once", LONG)
-    camera.click("#cut-button")
-    camera.until("#status:not([data-state=connected])")
-    shoot("The connection is cut", LONG)
-    site.publish(CHANNEL, {"text": "Table 4: one soup more"})
-    site.publish(CHANNEL, {"text": "Table 9 is free"})
+    camera.click(f"{CUT} .cut")
+    camera.until(f"{CUT} .status:not([data-state=connected])")
+    shoot("One connection is cut", LONG)
+    publish("Table 4: one soup more", SEES)
+    publish("Table 9 is free", SEES)
     shoot("Two messages are published meanwhile", LONG)
-    camera.click("#cut-button")
-    shown("Table 9 is free")
-    camera.until("#status[data-state=connected]")
+    camera.click(f"{CUT} .cut")
+    shown(CUT, "Table 9 is free")
+    camera.until(".status[data-state=connected]", 2)
     shoot("It comes back, and has what it missed, once and in order", 2 * LONG)
     return frames
 
