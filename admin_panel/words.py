@@ -99,7 +99,7 @@ def words_of(options: ChannelOptions) -> list[Word]:
             "count": number_format(options.history_size, force_grouping=True),
             "time": duration(options.history_lifetime),
         }
-        words.append(Word(text % values, ""))
+        words.append(Word(text % values, _meaning("history_size")))
         if options.history_recover:
             words.append(Word(_("recovery"), _meaning("history_recover")))
     words.extend(

@@ -2,8 +2,9 @@
 
     QUESTION ──POST, logged──► FOLLOWING ──time over, "stop", or not asked for ten seconds──► OVER
 
-What is followed, and until when, is in a signed text in the URL, so any process answers. Nodes keep
-copies until they are asked, in bounded number; leaving the page ends it.
+What is followed, until when, and by which operator, is in a signed text in the URL, so any process
+answers, and another operator has to begin, and to be logged, too. Nodes keep copies until they are
+asked, in bounded number; leaving the page ends it.
 """
 
 from __future__ import annotations
@@ -116,7 +117,8 @@ def _begin(request: PageRequest, user: str) -> HttpResponse:
     # the first question begins the mirror: an operator who sees nothing is not in the log
     with request.operator.logged(audit.TRACE, user, detail=span % {"time": duration(seconds)}):
         people.frames(following.mirror, user, masked=masked, taken={})
-    return request.redirect("frames", user=user, trace=signing.dumps(following, salt=SALT))
+    trace = signing.dumps(following, salt=_salt(request))
+    return request.redirect("frames", user=user, trace=trace)
 
 
 def data(request: PageRequest) -> HttpResponse:
@@ -195,14 +197,19 @@ def note(frames: Frames) -> str:
 
 
 def _followed(request: PageRequest) -> Following | None:
-    """Return what the signed text says; None if there is none, or it is for another user."""
+    """Return what the signed text says; None if there is none, or it is for others."""
     text = request.http.GET.get("trace", "")
     try:
-        fields = signing.loads(text, salt=SALT, max_age=MAX_MINUTES * 60 + 60)
+        fields = signing.loads(text, salt=_salt(request), max_age=MAX_MINUTES * 60 + 60)
     except signing.BadSignature:
         return None
     following = Following(*fields)
     return following if following.user == request.http.GET.get("user", "") else None
+
+
+def _salt(request: PageRequest) -> str:
+    """Return what makes the signature valid for one operator only."""
+    return f"{SALT}:{request.operator.name}"
 
 
 def _taken(text: str) -> dict[str, int]:

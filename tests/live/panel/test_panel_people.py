@@ -216,6 +216,18 @@ def test_frames_of_another_url_are_not_shown(operator: httpx.Client, change: str
     assert operator.get(path).json() == {"over": True}
 
 
+def test_frames_that_another_operator_follows_are_not_shown(
+    operator: httpx.Client, staff: Staff, unique: str
+) -> None:
+    followed = post(staff["tracer"], page_path("frames", user=unique), minutes="1")
+    [url] = map(unescape, re.findall(r'data-url="([^"]*)"', followed.text))
+    page = str(followed.url)
+
+    assert operator.get(url).json() == {"over": True}
+    assert "Follow the frames of this user?" in operator.get(page).text
+    assert "entries" in staff["tracer"].get(url).json()
+
+
 def test_frames_need_their_permission(staff: Staff, unique: str) -> None:
     path = page_path("frames", user=unique)
 
