@@ -72,6 +72,8 @@ DATABASES = {
     "default": {
         "ENGINE": "django.db.backends.sqlite3",
         "NAME": os.environ.get("DJANGO_DATABASE", DATA_DIR / "db.sqlite3"),
+        # a transaction that reads first waits for other writers, too: SQLite refuses it otherwise
+        "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20},
     }
 }
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"

@@ -128,4 +128,4 @@ async def eventually(condition: Callable[[], bool], what: str) -> None:
 def claims(redis: RedisServer, prefix: str) -> list[str]:
     """Return the names of the sessions that a node owns."""
     with redis.client() as client:
-        return [key.decode() for key in client.scan_iter(f"{prefix}:owner:*", count=1000)]
+        return [key.decode() for key in client.scan_iter(f"{prefix}:owner:sockjs.*", count=1000)]
