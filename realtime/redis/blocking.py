@@ -186,6 +186,10 @@ class BlockingRedis:
         self._replace(pool)
         pool.close()
 
+    def close_idle(self) -> None:
+        """Close the connections that no thread uses; they are opened again when needed."""
+        self._pool.close_idle()
+
     def _exchange(self, commands: Sequence[Command]) -> list[Reply]:
         """Send commands together and read a reply for each; errors of Redis are replies.
 

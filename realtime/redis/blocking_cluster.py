@@ -71,11 +71,11 @@ class BlockingCluster:
             raise self.map.away(errors)
 
     def leave_unused(self) -> None:
-        """Leave the connections to servers without slots: they close when no thread uses them."""
+        """Close idle connections to servers without slots; the others go with their last user."""
         used = self.map.primaries()
         for place in list(self._clients):
-            if place not in used:
-                self._clients.pop(place, None)  # another thread may have left it
+            if place not in used and (client := self._clients.pop(place, None)) is not None:
+                client.close_idle()
 
     def run_many(self, requests: Sequence[Routed]) -> list[Reply | EngineUnavailable]:
         """Make requests in one round trip to each server. Those to one slot keep their order.

@@ -103,6 +103,16 @@ class Pool:
             connection.disconnect()
         self._places.put(None)
 
+    def close_idle(self) -> None:
+        """Close the connections that no thread uses."""
+        while self._idle:
+            try:
+                connection = self._idle.pop()
+            except IndexError:  # another thread was first
+                return
+            self._all.discard(connection)
+            connection.disconnect()
+
     def close(self) -> None:
         """Close all connections, also those that are in use. The pool is not used any more."""
         for connection in list(self._all):
