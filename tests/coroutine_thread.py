@@ -16,9 +16,16 @@ def no_connections_of_other_coroutines(request: pytest.FixtureRequest) -> Iterat
     The thread stays, so a later test would meet a connection to another database, or one that it is
     not allowed to use. Closing is not enough: Django keeps those to databases in memory open.
     """
+    if not request.node.get_closest_marker("asyncio"):
+        yield
+        return
+    _forget_in_thread()  # a test that runs a loop of its own may have left some, too
     yield
-    if request.node.get_closest_marker("asyncio"):
-        SyncToAsync.single_thread_executor.submit(_forget_connections).result()
+    _forget_in_thread()
+
+
+def _forget_in_thread() -> None:
+    SyncToAsync.single_thread_executor.submit(_forget_connections).result()
 
 
 def _forget_connections() -> None:

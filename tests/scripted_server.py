@@ -93,6 +93,10 @@ class ScriptedServer:
         traceback: TracebackType | None,
     ) -> None:
         assert self._server is not None
+        self._server.server.close()
+        # asyncio forgets the socket of a client that it accepts while the loop ends
+        accepting = [task for task in asyncio.all_tasks() if _is_accepting(task)]
+        await asyncio.gather(*accepting, return_exceptions=True)
         self._server.close()
         await self._server.wait_closed()
         assert self._failures == []
@@ -106,3 +110,7 @@ class ScriptedServer:
         except BaseException as error:
             self._failures.append(error)
             raise
+
+
+def _is_accepting(task: asyncio.Task[Any]) -> bool:
+    return getattr(task.get_coro(), "__name__", "") == "_accept_connection2"

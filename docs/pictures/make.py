@@ -169,6 +169,13 @@ def user(camera: Camera, scene: Scene) -> None:
     camera.take("user", below="#user-channels")
 
 
+def why(camera: Camera, scene: Scene) -> None:
+    """An option forbids it."""
+    place = {"user": "emil", "channel": "orders:20411", "action": "publish"}
+    camera.open(page_path("why", **place))
+    camera.take("why", below="#why-checks")
+
+
 def publish(camera: Camera, scene: Scene) -> None:
     """One that is sent, one that is checked, one that is asked about."""
     place = page_path("publication")
@@ -203,6 +210,12 @@ def console(camera: Camera, scene: Scene) -> None:
     camera.take("console", below="#answer")
 
 
+def log(camera: Camera, scene: Scene) -> None:
+    """With what `publish` has sent."""
+    camera.open(page_path("log"))
+    camera.take("log", below="#log")
+
+
 def overview(camera: Camera, scene: Scene) -> None:
     """When its charts have something to show; then with a node that is gone."""
     camera.open(page_path("overview"))
@@ -224,7 +237,9 @@ SHOTS: tuple[Callable[[Camera, Scene], None], ...] = (
     channels,
     channel,
     user,
+    why,
     publish,
+    log,
     namespaces,
     console,
     overview,

@@ -24,7 +24,7 @@ def test_publication_appears_in_a_second_page_that_is_subscribed(
     browser.switch_to.new_window("tab")
     try:
         browser.get(f"{staffed_site.address}/demo")
-        state = browser.find_element(By.ID, "status")
+        state = browser.find_element(By.CSS_SELECTOR, "#own .status")
         wait_for(browser, lambda: state.get_attribute("data-state") == "connected", "connected")
         demo = browser.current_window_handle
         browser.switch_to.window(panel)
