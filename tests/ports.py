@@ -8,11 +8,12 @@ import socket
 import threading
 from functools import cache
 
-FIRST, LAST = 20_000, 32_000
+FIRST, LAST = 22_000, 32_000
 """Below the range of outgoing connections.
 
 A client that tries again and again to reach a port inside that range, while its server is down, may
-be given that very port for its own end, and is then connected to itself.
+be given that very port for its own end, and is then connected to itself. And a connection of
+another test may get the port between two starts of its server.
 """
 
 _one_at_a_time = threading.Lock()
@@ -26,11 +27,12 @@ def free_port(distance: int = 0) -> int:
     each worker has ports of its own, and gives each of them once until it has given all.
 
     Args:
-        distance: the port so far above is free as well.
+        distance: the port so far above is given with it, and is one of this worker's. With 10 000
+            or more, the returned port is below all of them.
     """
     while True:
         with _one_at_a_time:  # tests start the servers of a cluster side by side
-            port = next(_ports())
+            port = next(_ports()) - distance  # so the upper one is one of ours, too
         if _is_free(port) and (not distance or _is_free(port + distance)):
             return port
 
