@@ -38,7 +38,7 @@ def duration(seconds: float) -> str:
 def age(seconds: float) -> str:
     """Return a time that goes on, in words that do not change every second.
 
-    Seconds are told in the first minute alone, and minutes on the first day.
+    Below a minute in seconds, below a day in hours and minutes, above in days and hours.
     """
     whole = max(0, int(seconds))
     if whole < 60:

@@ -314,7 +314,7 @@ def unblock(request: PageRequest) -> HttpResponse:
 
 
 def _minutes(text: str) -> int | None:
-    """Return a number of minutes; None if a user cannot be blocked for so long."""
+    """Return a number of minutes; None if it is longer than a user can be blocked."""
     if not (text.isascii() and text.isdigit() and len(text) <= len(str(MAX_MINUTES))):
         return None
     return int(text) if 1 <= int(text) <= MAX_MINUTES else None

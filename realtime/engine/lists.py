@@ -13,14 +13,14 @@ States of the lists of a node
 Events
     withdraw   the node stops: alive → gone; or → overdue with the names that it leaves behind
     sweep      overdue → swept → gone
-    heartbeat  overdue or swept → alive: the node was frozen or cut off. What was taken out was told
-               of, so the node lists it anew, and that is told of, too
+    heartbeat  overdue or swept → alive: the node was frozen or cut off. Others have reported the
+               end of each name they took out. So the node lists these anew, and reports them
 
 Invariants
-    - Of a name, "first" and "last" are told by turns, whichever nodes list it.
-    - A name is taken out of the list of a node once, in one step with the decision who is told. So
-      each end is told of at most once; and exactly once, unless the process that took it out dies
-      before it has told, or the engine loses data.
+    - Of each name, "first" and "last" are reported by turns, over all nodes.
+    - A name is taken out of the list of a node once. The same step decides whether that was the
+      last one. So each end is reported at most once; and exactly once, unless the process that
+      took the name out dies before it reports it, or the engine loses data.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """Clients whose user is not known yet, and the control messages that concern them all the same.
 
 A hook or a key set may take seconds to say who a client is. Its answer may be out of date when it
-comes: the site has taken a right away meanwhile, and told all nodes to disconnect or unsubscribe
-the user. The hub does not know the client then. So these messages are kept until every client
+comes: the site has taken a right away meanwhile, and had all nodes disconnect or unsubscribe the
+user. The hub does not know the client then. So these messages are kept until every client
 whose identification had begun before them is identified.
 """
 

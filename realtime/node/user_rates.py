@@ -36,8 +36,8 @@ logger = logging.getLogger("realtime.node")
 INTERVAL = 1.0
 """Seconds from one look at the debts to the next."""
 SILENT_SHARE = 20
-"""A user who takes less than this part of a rate in an interval is not told to others: with
-thousands of users who send a little, that would be work for Redis, and change nothing."""
+"""A user who takes less than this part of a rate in an interval is not reported to other nodes:
+with thousands of users who send a little, that would be work for Redis, and change nothing."""
 MAX_AHEAD = 60.0
 """Seconds for which a user who took too much at several nodes may have to wait at most."""
 DEBTS_PER_CALL = 200

@@ -275,7 +275,7 @@ class ConnectResult(Struct, frozen=True):
     node: str = ""
     """ID of the node that has the session."""
     time: int = 0
-    """The time of the node, Unix milliseconds; 0 where it is not told."""
+    """The time of the node, Unix milliseconds; 0 where it is left out."""
 
 
 class RefreshResult(Struct, frozen=True, gc=False):

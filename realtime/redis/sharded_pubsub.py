@@ -55,7 +55,7 @@ class ShardedPubSub:
         self._lost: set[int] = set()
         """Slots that are lost, and not yet said to be back."""
         self._unsaid: set[int] = set()
-        """Of those, the ones whose loss is to be told in this turn of the loop."""
+        """Of those, the ones whose loss is to be reported in this turn of the loop."""
         self._back: set[int] = set()
         """Of those, the ones that are back."""
         self._timer: asyncio.TimerHandle | None = None

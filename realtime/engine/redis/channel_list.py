@@ -15,7 +15,7 @@ Events
     failed          Redis did not take a part: it and what is left of the batch wait for `renew`
     doubt           Redis was away: it may have lost names, or got old ones back
     renew           a heartbeat: extend the life of the set, write what failed, check the set
-    begin_anew      another node took the names out of the set, and told of their ends
+    begin_anew      another node took the names out of the set, and reported their ends
     finish, close   the node stops
 
 A name is in up to three sets:

@@ -49,8 +49,8 @@ _NEEDED = (
 """What our protocol uses of daphne's."""
 
 logs_failed_start = True
-"""Whether to log why the service could not start with the reactor. A worker has it told by its
-supervisor, and does not try again."""
+"""Whether to log why the service could not start with the reactor. In a worker, its
+supervisor logs the reason."""
 
 TOO_LARGE = "realtime.too_large"
 """Type of the event in place of a message that is larger than the limit."""

@@ -7,15 +7,15 @@
     of a supervisor  beginning ──the first worker serves──► serving ◄──► restarting
                          └──it does not──► gone                └──signal──► stopping ──► gone
 
-- beginning: one worker starts, and what keeps it from serving keeps all of them. Its reason is
-  told, and the supervisor ends with status 1.
+- beginning: one worker starts, and what keeps it from serving keeps all of them. The
+  supervisor prints the reason and ends with status 1.
 - serving: each place has a worker. One that ends is replaced: at once if it has served for a while,
   otherwise after a pause. The pause doubles, up to PAUSE_MOST, where new ones cannot start. Only
   its own place waits.
 - restarting (SIGHUP): place by place, another worker starts; when it serves, the old one is told to
   stop, and closes its clients; when that is gone, the next place follows. If the new one does not
   serve, the old one stays, and so do the rest. Another SIGHUP meanwhile begins anew afterwards.
-- stopping (SIGTERM, SIGINT): each worker is told to stop, and told again at each signal.
+- stopping (SIGTERM, SIGINT): each worker gets an order to stop, and another at each signal.
 - A worker that hangs keeps nothing from going on: one that says nothing for START_MOST seconds, or
   is not gone END_MARGIN seconds after the time that it needs at most, is killed.
 
