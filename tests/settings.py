@@ -25,11 +25,12 @@ INSTALLED_APPS = [
     "realtime",
     "realtime.pending",
     "realtime.online",
+    "realtime.live",
     "api",
     "admin_panel",
 ]
 if "pytest" in sys.modules:  # the databases of servers lack its table, and each would say so
-    INSTALLED_APPS.append("realtime.online.seen")
+    INSTALLED_APPS += ["realtime.online.seen", "tests.live_models.shop"]
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -32,10 +32,11 @@ ROOMS = (
     "realtime.templatetags",
     "realtime.urls",
     "realtime.views",
-    "realtime.pages",
     # optional apps: a site adds them, and nothing imports them
     "realtime.pending",
     "realtime.online",
+    "realtime.live",
+    "realtime.pages",
     # the doors, and what stands behind them
     "realtime.asgi",
     "realtime.layer",
@@ -101,7 +102,7 @@ LINES = 400
 LINES_OF_AN_APP = 800
 """Without migrations, and without comments, docstrings and blank lines."""
 
-OPTIONAL_APPS = ("realtime.pending", "realtime.online")
+OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live")
 
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
@@ -127,6 +128,7 @@ DJANGO_SIDE = (
     "realtime.server_api.online",
     "realtime.pending",
     "realtime.online",
+    "realtime.live",
     "realtime.console",
     "realtime.config.error_reports",
     "realtime.hooks",

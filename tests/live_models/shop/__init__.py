@@ -1,0 +1,1 @@
+"""A shop whose rows are live: the app of the tests of live models."""
