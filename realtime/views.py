@@ -26,7 +26,7 @@ from realtime import channel_rules
 from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
-from realtime.hooks.answers import channel_info
+from realtime.hooks.answers import permission
 from realtime.hooks.login import is_trusted
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
@@ -199,8 +199,9 @@ class _Subscriber:
             channel=channel,
             params=params,
         )
-        info = call(function, request, channel_info)
-        ttl = config.token_lifetime
+        info, ttl = msgspec.structs.astuple(call(function, request, permission))
+        # the client comes back for another token, and the hook is asked again
+        ttl = config.token_lifetime if ttl is None else min(ttl, config.token_lifetime)
         if self._client:
             return subscription_token(self._client, channel, info=info, ttl=ttl)
         return user_subscription_token(self._user, channel, info=info, ttl=ttl)

@@ -17,17 +17,12 @@ from itertools import islice
 from typing import Any
 
 from realtime import logs
-from realtime.clients import leaving, refreshing, server_side
+from realtime.clients import asking, leaving, refreshing, server_side
 from realtime.clients.rules import rules_of
 from realtime.clients.session import Session, State, Subscription
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
-from realtime.errors import (
-    Disconnect,
-    DisconnectNoPong,
-    Error,
-    LimitExceeded,
-)
+from realtime.errors import Disconnect, DisconnectNoPong, Error, LimitExceeded
 from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Outbox, Transport
@@ -284,6 +279,10 @@ class Client:
         """
         await leaving.unsubscribe(self, channel, why)
 
+    def ask_site(self, channel: ChannelName) -> None:
+        """Begin to ask the site again whether the client may stay subscribed; "" means anywhere."""
+        asking.ask_all(self, channel)
+
     def has_position(self, channel: ChannelName) -> bool:
         """Return whether the client must not miss a publication in a channel."""
         return self.session.has_position(channel)
@@ -313,6 +312,7 @@ class Client:
             return
         for channel in self.session.expired(now):
             self.node.spawn(leaving.end(self, channel, SUBSCRIPTION_EXPIRED))
+        asking.ask_due(self, now)
         if self.session.is_refresh_due(now):
             self.session.expiry_deadline = None
             self.node.spawn(self.refresh())

@@ -57,6 +57,20 @@ _NEW = State.NEW
 _CONNECT = Method.CONNECT
 
 
+class SiteAnswer:
+    """What the site said about a subscription: that the client may stay until it is asked again."""
+
+    __slots__ = ("failed", "questions", "until")
+
+    def __init__(self, until: float | None) -> None:
+        self.until = until
+        """Monotonic seconds; None: the site is not asked by itself, or is being asked."""
+        self.questions = 0
+        """How often it was asked again: an answer to an earlier question than the last is void."""
+        self.failed = False
+        """Whether it could not answer the last question."""
+
+
 class Subscription:
     """One client in one channel."""
 
@@ -70,6 +84,7 @@ class Subscription:
         "recoverable",
         "revoked",
         "server_side",
+        "site_answer",
         "visible",
     )
 
@@ -90,6 +105,8 @@ class Subscription:
         """The channel info; None for none."""
         self.expiry_deadline = expiry_deadline
         """Monotonic seconds; None: the subscription does not expire."""
+        self.site_answer: SiteAnswer | None = None
+        """None: the site was not asked."""
         self.ending = False
         """Whether the client is leaving the channel now."""
         self.revoked = False
@@ -326,6 +343,9 @@ class Session:
             if subscription.expiry_deadline is not None:
                 end = subscription.expiry_deadline + config.client_expired_sub_close_delay
                 earliest = end if earliest is None else min(earliest, end)
+            answer = subscription.site_answer
+            if answer is not None and answer.until is not None:
+                earliest = answer.until if earliest is None else min(earliest, answer.until)
         return earliest
 
     def is_refresh_due(self, now: float) -> bool:

@@ -22,13 +22,17 @@ CONTROL_OPTIONS = ChannelOptions(history_size=10_000, history_lifetime=600, hist
 """Control messages are kept, so that a node that was cut off catches up."""
 
 
-class Unsubscribe(msgspec.Struct, frozen=True, tag="unsubscribe", tag_field="do"):
+class Unsubscribe(
+    msgspec.Struct, frozen=True, tag="unsubscribe", tag_field="do", omit_defaults=True
+):
     """Unsubscribe a user's connections from a channel; "" means from all their channels."""
 
     user: UserID
     channel: ChannelName
     origin: str = ""
     """The ID of the node, or of the member, that sent the message."""
+    ask: bool = False
+    """Whether the site is asked again, and decides. Nodes of older versions unsubscribe."""
 
 
 class DisconnectUser(msgspec.Struct, frozen=True, tag="disconnect", tag_field="do"):

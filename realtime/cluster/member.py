@@ -219,6 +219,10 @@ class Member:
             message = UnsubscribeSome(user=user, client=client, session=session, channel=channel)
         await self._send_control(message)
 
+    async def ask_again(self, user: UserID, channel: ChannelName) -> None:
+        """Ask the site again about a user's subscriptions to a channel; "" means to each."""
+        await self._send_control(Unsubscribe(user, channel, ask=True))
+
     async def disconnect_user(
         self,
         user: UserID,

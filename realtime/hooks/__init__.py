@@ -19,7 +19,7 @@ coroutine functions. They have `hook_timeout` seconds. An exception other than `
 from __future__ import annotations
 
 from realtime.errors import Disconnect, Error, PermissionDenied
-from realtime.hooks.answers import Connected, Data
+from realtime.hooks.answers import Allowed, Connected, Data
 from realtime.hooks.registry import (
     connect,
     info,
@@ -40,6 +40,7 @@ from realtime.hooks.requests import (
 )
 
 __all__ = [
+    "Allowed",
     "ConnectRequest",
     "Connected",
     "Data",

@@ -12,7 +12,7 @@ from typing import Any
 from realtime import channel_rules
 from realtime.errors import PermissionDenied
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.node.hooks import Identity, Refresh
+from realtime.node.hooks import Identity, Permission, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import UserID
 
@@ -62,6 +62,16 @@ class Connected:
         )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Allowed:
+    """That a client may subscribe, until the hook is asked again."""
+
+    info: Any = None
+    """JSON-serialisable channel info, which others see as `chan_info`."""
+    ttl: float | None = None
+    """Seconds until the subscribe hook is called again for this client; None: it is not."""
+
+
 def identity(answer: Any) -> Identity | None:
     """Return the identity that a connect hook answered with; None if it knows none.
 
@@ -98,16 +108,21 @@ def refresh(answer: Any, user: UserID) -> Refresh | None:
     return Refresh(_seconds(answer))
 
 
-def channel_info(answer: Any) -> Payload | None:
-    """Return the channel info that a subscribe hook answered with; None for none.
+def permission(answer: Any) -> Permission:
+    """Return the permission that a subscribe hook answered with.
 
     Raises:
         PermissionDenied: the hook refuses.
-        TypeError: the info has no JSON form.
+        TypeError, ValueError: the info has no JSON form, or the time to live is none.
     """
     if answer is False:
         raise PermissionDenied
-    return None if answer is True else optional(answer)
+    if isinstance(answer, Allowed):
+        ttl = None if answer.ttl is None else _seconds(answer.ttl)
+        if ttl is not None and ttl <= 0:
+            raise ValueError(f"the ttl of Allowed must be more than 0, not {ttl:g}")
+        return Permission(optional(answer.info), ttl)
+    return Permission(None if answer is True else optional(answer))
 
 
 def published(answer: Any, data: Payload) -> Payload:

@@ -115,10 +115,11 @@ def message(function: F) -> F:
 def subscribe(*patterns: str) -> Callable[[F], F]:
     """Register the hook that decides about subscribing, from a `SubscribeRequest`.
 
-    Return None or True to allow, False to refuse, and any other value to allow with this value
-    as channel info. Raise `Error` or `Disconnect` to refuse with your own code. The options of
-    the channel are checked first. Private channels need tokens: the view of `realtime.urls`
-    makes one if the hook for a pattern that begins with `$` allows it.
+    Return None or True to allow, False to refuse, `Allowed(ttl=...)` to be asked again after a
+    while, and any other value to allow with this value as channel info. Raise `Error` or
+    `Disconnect` to refuse with your own code. The options of the channel are checked first.
+    Private channels need tokens: the view of `realtime.urls` makes one if the hook for a pattern
+    that begins with `$` allows it.
     """
 
     return _for_patterns(registry.subscribe, patterns)

@@ -34,7 +34,7 @@ from realtime.hooks.requests import (
 )
 from realtime.hooks.runner import Connections, Runner, name_of, own_connections
 from realtime.metrics import Durations
-from realtime.node.hooks import Caller, Decider, Handshake, Identity, Refresh
+from realtime.node.hooks import Caller, Decider, Handshake, Identity, Permission, Refresh
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
 from realtime.proxy.endpoints import Endpoints
@@ -158,17 +158,16 @@ class SiteHooks:
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
         return decider("subscribe", channel, options, self._registry, self._config) is not NONE
 
-    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
+    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Permission:
         entry = self._registry.find(self._registry.subscribe, channel)
         if entry is None:
             if self._endpoints.has("subscribe"):
-                return await self._timed(
-                    "subscribe", self._endpoints.subscribe(caller, channel, token)
-                )
+                work = self._endpoints.subscribe(caller, channel, token)
+                return Permission(await self._timed("subscribe", work))
             raise NotAvailable
         function, params = entry
         request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
-        return await self._call(self._for_channels, function, request, answers.channel_info, caller)
+        return await self._call(self._for_channels, function, request, answers.permission, caller)
 
     async def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload

@@ -101,6 +101,10 @@ class ControlHandler:
         await asyncio.gather(*(client.subscribe(wanted) for client in self._selected(message)))
 
     async def _unsubscribe(self, message: Unsubscribe | UnsubscribeSome) -> None:
+        if isinstance(message, Unsubscribe) and message.ask:
+            for client in self._hub.connections(message.user):
+                client.ask_site(message.channel)
+            return
         if isinstance(message, Unsubscribe):
             self._identifying.add(message)
             clients = self._hub.connections(message.user)

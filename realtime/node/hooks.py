@@ -143,6 +143,15 @@ class Refresh(Struct, frozen=True, gc=False):
     """Replaces the connection info, unless None."""
 
 
+class Permission(Struct, frozen=True, gc=False):
+    """That a client may subscribe."""
+
+    info: Payload | None = None
+    """The channel info."""
+    ttl: float | None = None
+    """Seconds until the site is asked again; None: it is not."""
+
+
 class Decider(StrEnum):
     """What of the site decides about a command in a channel."""
 
@@ -227,8 +236,8 @@ class Hooks(Protocol):
         """Return whether `subscribe` must be called for a channel."""
         ...
 
-    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
-        """Let a client subscribe to a channel, and return its channel info.
+    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Permission:
+        """Let a client subscribe to a channel, or stay subscribed.
 
         Args:
             caller: the client.
@@ -315,7 +324,7 @@ class NoHooks:
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
         return options.proxy_subscribe
 
-    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Payload | None:
+    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Permission:
         raise NotAvailable
 
     async def publish(

@@ -94,6 +94,10 @@ class Subscriber(Protocol):
         """Unsubscribe the client and push it; "" means from all its channels."""
         ...
 
+    def ask_site(self, channel: ChannelName) -> None:
+        """Begin to ask the site again whether the client may stay subscribed; "" means anywhere."""
+        ...
+
     def has_position(self, channel: ChannelName) -> bool:
         """Return whether the client must not miss a publication in a channel.
 

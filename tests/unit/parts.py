@@ -94,6 +94,7 @@ class RecordingClient:
         self.pushed: list[bytes] = []
         self.closes: list[Disconnect | None] = []
         self.unsubscribed: list[str] = []
+        self.asked: list[str] = []
         self.refreshed: list[tuple[float | None, Payload | None]] = []
         self.subscribed: list[ServerSubscription] = []
         self.tap: Tap | None = None
@@ -142,6 +143,9 @@ class RecordingClient:
 
     async def unsubscribe(self, channel: str) -> None:
         self.unsubscribed.append(channel)
+
+    def ask_site(self, channel: str) -> None:
+        self.asked.append(channel)
 
     def has_position(self, channel: str) -> bool:
         return channel in self.positioned

@@ -12,7 +12,7 @@ import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
-from realtime.clients import leaving
+from realtime.clients import asking, leaving
 from realtime.clients.checking import Attempt
 from realtime.clients.checks import OPEN, SUBSCRIBE, Decider, check_bearer, decider
 from realtime.clients.client import Client
@@ -82,6 +82,7 @@ async def subscribe(client: Client, command: Command) -> None:
         result = subscribing.complete()
         if expires_at is not None:
             result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
+        if expires_at is not None or subscription.site_answer is not None:
             client.set_timer()
         client.reply(command, result)
         subscribing.push_kept()
@@ -127,15 +128,12 @@ async def decide(
     Raises:
         Error, Disconnect: the client may not subscribe.
     """
-    hooks = client.node.hooks
-    match decider(attempt, hooks.decides):
+    match decider(attempt, client.node.hooks.decides):
         case Decider.TOKEN:
             verified = await _permit(client, attempt.channel, subscription, attempt.token)
             return verified.expires_at, verified.data
         case Decider.SITE:
-            subscription.info = await hooks.subscribe(
-                client.caller(), attempt.channel, attempt.token
-            )
+            await asking.ask_first(client, attempt.channel, attempt.token, subscription)
         case Decider.OPTIONS:
             OPEN.decide(attempt)
     return None, None

@@ -51,6 +51,13 @@ async def may_watch(request):
         raise hooks.Error(1001, "stock is for customers")
 
 
+@hooks.subscribe("board-{board}")
+def may_read(request):
+    if not request.django_user.groups.filter(name=request.params["board"]).exists():
+        return False
+    return hooks.Allowed(info={"role": "reader"}, ttl=60)
+
+
 @hooks.publish("room:{room}")
 def check(request):
     if not isinstance(request.data, dict) or not isinstance(request.data.get("text"), str):

@@ -13,7 +13,8 @@ from django.contrib.auth.models import AnonymousUser
 from realtime import payload
 from realtime.errors import PermissionDenied
 from realtime.hooks import answers
-from realtime.hooks.answers import Connected, Data
+from realtime.hooks.answers import Allowed, Connected, Data
+from realtime.node.hooks import Permission
 
 SENT = payload.check(b'{"sent": 1}')
 
@@ -110,7 +111,7 @@ def test_unusable_answer_of_refresh_is_refused(answer: Any) -> None:
 
 @pytest.mark.parametrize("answer", [None, True])
 def test_subscribe_hook_allows_without_info(answer: Any) -> None:
-    assert answers.channel_info(answer) is None
+    assert answers.permission(answer) == Permission()
 
 
 @pytest.mark.parametrize(
@@ -118,13 +119,27 @@ def test_subscribe_hook_allows_without_info(answer: Any) -> None:
     [({}, "{}"), ({"a": 1}, '{"a":1}'), (0, "0"), ("", '""'), ([], "[]"), (Data(False), "false")],
 )
 def test_other_answer_of_subscribe_is_channel_info(answer: Any, info: str) -> None:
-    found = answers.channel_info(answer)
+    found = answers.permission(answer).info
 
     assert found is not None
     assert found.raw == info.encode()
 
 
-@pytest.mark.parametrize("meaning", [answers.channel_info, lambda a: answers.published(a, SENT)])
+def test_subscribe_hook_may_ask_to_be_asked_again() -> None:
+    assert answers.permission(Allowed()) == Permission()
+    assert answers.permission(Allowed(ttl=60)) == Permission(None, 60.0)
+    info = answers.permission(Allowed(info={"a": 1}, ttl=0.5)).info
+    assert info is not None
+    assert info.raw == b'{"a":1}'
+
+
+@pytest.mark.parametrize("ttl", [0, -1, True, "60", float("nan"), float("inf")], ids=repr)
+def test_allowed_with_an_unusable_ttl_is_no_answer(ttl: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        answers.permission(Allowed(ttl=ttl))
+
+
+@pytest.mark.parametrize("meaning", [answers.permission, lambda a: answers.published(a, SENT)])
 def test_false_is_a_refusal(meaning: Callable[[Any], Any]) -> None:
     with pytest.raises(PermissionDenied):
         meaning(False)
@@ -143,7 +158,7 @@ def test_other_answer_of_publish_replaces_the_data(answer: Any, data: str) -> No
     assert answers.published(answer, SENT).raw == data.encode()
 
 
-@pytest.mark.parametrize("meaning", [answers.channel_info, lambda a: answers.published(a, SENT)])
+@pytest.mark.parametrize("meaning", [answers.permission, lambda a: answers.published(a, SENT)])
 def test_answer_without_json_form_is_refused(meaning: Callable[[Any], Any]) -> None:
     with pytest.raises(TypeError):
         meaning(1j)

@@ -12,7 +12,7 @@ from realtime.auth.claims import SubscribeToken
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import PermissionDenied
-from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.node.hooks import Caller, Identity, NoHooks, Permission
 from realtime.node.node import Node
 from realtime.payload import Payload
 from tests.conftest import connection_token, subscription_token
@@ -200,10 +200,10 @@ class SlowHooks(NoHooks):
         await self.answer
         return data
 
-    async def subscribe(self, caller: Caller, channel: str, token: str) -> Payload | None:
+    async def subscribe(self, caller: Caller, channel: str, token: str) -> Permission:
         self.asked.set()
         await self.answer
-        return None
+        return Permission()
 
 
 @pytest.fixture

@@ -10,9 +10,8 @@ from urllib.parse import urlencode
 import pytest
 
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
-from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.node.hooks import Caller, Identity, NoHooks, Permission
 from realtime.node.node import Node
-from realtime.payload import Payload
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
@@ -150,12 +149,12 @@ class Hooks(NoHooks):
     ) -> Identity | None:
         return Identity("17")
 
-    async def subscribe(self, caller: Caller, channel: str, token: str) -> Payload | None:
+    async def subscribe(self, caller: Caller, channel: str, token: str) -> Permission:
         self.asked.append(channel)
         await self.may_answer.wait()
         if self.failure is not None:
             raise self.failure
-        return None
+        return Permission()
 
 
 @pytest.fixture
