@@ -1,6 +1,6 @@
 """Verify tokens: the compact form, the signature, the claims.
 
-PyJWT takes a token apart and checks signatures. The claims stay bytes, because `info` is raw JSON.
+PyJWT reads headers and checks signatures. The claims stay bytes, because `info` is raw JSON.
 
 docs/protocol.md, 3.2 and 3.7.
 """
@@ -9,7 +9,9 @@ from __future__ import annotations
 
 import math
 import re
+from base64 import urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from jwt import PyJWS
@@ -39,14 +41,22 @@ TOKEN_MAX_BYTES = 64 * 1024
 """Limit for a token, encoded."""
 
 _HEADER_MAX_CHARACTERS = (HEADER_MAX_BYTES * 4 + 2) // 3
+_HEADERS = 32
+"""How many headers are remembered: the tokens of one key have the same one."""
+
+
+class _Header(NamedTuple):
+    """What a token says of its signature."""
+
+    algorithm: str
+    key_id: str
+    """Each "" if the header does not name one."""
 
 
 class _Signed(NamedTuple):
     """The parts of a token. None of them is verified."""
 
-    algorithm: str
-    key_id: str
-    """Each "" if the header does not name one."""
+    header: _Header
     message: bytes
     """What the signature signs."""
     signature: bytes
@@ -92,7 +102,7 @@ class _Signers:
 
     async def _possible_keys(self, signed: _Signed, now: float) -> list[Key]:
         """Return the keys with which a token may be signed; at least one."""
-        algorithm = signed.algorithm
+        algorithm, key_id = signed.header
         if self._key_set is None:
             keys = [self._keys[algorithm]] if algorithm in self._keys else []
             if algorithm in self._previous_keys and now < self._previous_keys_valid_until:
@@ -100,9 +110,9 @@ class _Signers:
             if not keys:
                 raise InvalidToken("no key for this algorithm")
             return keys
-        if algorithm not in self._rsa or not signed.key_id:
+        if algorithm not in self._rsa or not key_id:
             raise InvalidToken("not an RSA token with a key ID")
-        public = await self._key_set.key(signed.key_id)
+        public = await self._key_set.key(key_id)
         if public is None:
             raise InvalidToken("unknown key ID")
         return [Key(self._rsa[algorithm], public)]
@@ -145,7 +155,7 @@ class Verifier:
             KeysUnavailable: the key set cannot be fetched.
         """
         signed = _parse(token)
-        if signed.key_id == OBSERVER:
+        if signed.header.key_id == OBSERVER:
             return claims.read_observer(self._verified_for_observer(signed), now)
         verified = await self._connection.verified(signed, now)
         return claims.read_connect(verified, now, self._of_connection)
@@ -173,7 +183,7 @@ class Verifier:
 
     def _verified_for_observer(self, signed: _Signed) -> bytes:
         """Return the claims of a token that an observer key signed."""
-        if signed.algorithm != "HS256":
+        if signed.header.algorithm != "HS256":
             raise InvalidToken("not an observer's token")
         if not any(key.verifies(signed.message, signed.signature) for key in self._observer_keys):
             raise InvalidToken("wrong signature")
@@ -210,20 +220,45 @@ def _parse(token: str) -> _Signed:
         raise InvalidToken("too large")
     if _COMPACT.fullmatch(token) is None:
         raise InvalidToken("not in compact form")
+    header, payload, signature = token.split(".")
+    return _Signed(
+        _header(header),
+        token.rpartition(".")[0].encode(),
+        _decoded(signature),
+        _decoded(payload),
+    )
+
+
+@lru_cache(_HEADERS)  # PyJWT looks at each character of a token in Python
+def _header(segment: str) -> _Header:
+    """Read a header in compact form.
+
+    Raises:
+        InvalidToken: it is malformed, or has an extension that the verifier must understand.
+    """
     try:
-        parts = _decode_complete(token, options={"verify_signature": False})
+        parts = _decode_complete(f"{segment}.AA.AA", options={"verify_signature": False})
     except (PyJWTError, RecursionError):
-        raise InvalidToken("malformed header or base64url") from None
+        raise InvalidToken("malformed header") from None
     header = parts["header"]
     if "crit" in header:
         raise InvalidToken("critical extensions are not supported")
-    return _Signed(
-        _text(header.get("alg")),
-        _text(header.get("kid")),
-        token.rpartition(".")[0].encode(),
-        parts["signature"],
-        parts["payload"],
-    )
+    return _Header(_text(header.get("alg")), _text(header.get("kid")))
+
+
+def _decoded(segment: str) -> bytes:
+    """Decode a segment of characters of base64url, without padding.
+
+    Raises:
+        InvalidToken: its length or its last character is one that no encoder writes.
+    """
+    try:
+        decoded = urlsafe_b64decode(segment + "=" * (-len(segment) % 4))
+    except ValueError:
+        raise InvalidToken("malformed base64url") from None
+    if urlsafe_b64encode(decoded).rstrip(b"=") != segment.encode():
+        raise InvalidToken("malformed base64url")
+    return decoded
 
 
 def _text(value: object) -> str:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import datetime
+import string
 import tracemalloc
+from base64 import urlsafe_b64decode
 from typing import Any
 
 import pytest
@@ -158,6 +160,14 @@ async def test_only_the_algorithm_of_the_header_matters(header: Any) -> None:
 
 GOOD = token(CLAIMS)
 HEAD, BODY, SIGNATURE = GOOD.split(".")
+ALPHABET = string.ascii_uppercase + string.ascii_lowercase + string.digits + "-_"
+
+
+def same_bytes(encoded: str) -> str:
+    """Return another text that decoders read as the same bytes: its last bits are of no byte."""
+    other = encoded[:-1] + ALPHABET[ALPHABET.index(encoded[-1]) + 1]
+    assert urlsafe_b64decode(f"{other}=") == urlsafe_b64decode(f"{encoded}=")
+    return other
 
 
 @pytest.mark.parametrize(
@@ -182,11 +192,21 @@ HEAD, BODY, SIGNATURE = GOOD.split(".")
         pytest.param(f"{segment({'alg': 'HS512'})}.{BODY}.{SIGNATURE}", id="other header"),
         pytest.param(f"{HEAD}.{BODY}.+/{SIGNATURE[2:]}", id="standard alphabet"),
         pytest.param(f"é{GOOD}", id="not ASCII"),
+        pytest.param(f"{HEAD}.{BODY}.{same_bytes(SIGNATURE)}", id="bits that no byte has"),
     ],
 )
 async def test_anything_but_a_signed_compact_token_is_invalid(text: str) -> None:
     with pytest.raises(InvalidToken):
         await user_of(HMAC_ONLY, text)
+
+
+async def test_header_that_was_read_before_is_still_right_or_wrong() -> None:
+    wrong = f"{base64url(b'[]')}.{BODY}.{SIGNATURE}"
+
+    for _ in range(2):
+        assert await user_of(HMAC_ONLY, GOOD) == "17"
+        with pytest.raises(InvalidToken, match="malformed header"):
+            await user_of(HMAC_ONLY, wrong)
 
 
 async def test_signature_is_checked_before_the_claims() -> None:
