@@ -3,19 +3,25 @@ VENV ?= .venv
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# Which example `make example` runs.
+NAME ?= chat
 # Most of a test's time is waiting, so there are more workers than cores.
 WORKERS ?= 6
 BIN = $(VENV)/bin
 # The pinned versions without their hashes.
 CONSTRAINTS = $(VENV)/constraints.txt
 
-.PHONY: run test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
+.PHONY: run example test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
 	requirements docs dist sbom matrix clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
 	@# `serve` checks, too: hints are printed once
 	@$(BIN)/python manage.py migrate --verbosity 0 --skip-checks
 	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
+
+example: $(VENV)/.installed  ## Run one of examples/, on port 8000: make example NAME=chat.
+	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py migrate --verbosity 0
+	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py runserver $(HOST):$(PORT)
 
 test: $(VENV)/.installed-dev tests/js/node_modules packages/javascript/node_modules  ## Run every test.
 	@# with PYTHONDONTWRITEBYTECODE each of hundreds of processes would compile them again
@@ -49,9 +55,10 @@ docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation th
 faults: $(VENV)/.installed-dev  ## Play the faults of Redis and write their table; ten minutes.
 	$(BIN)/python -m tests.chaos.fault_table
 
-pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation anew.
+pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation and of the examples anew.
 	$(BIN)/python -m docs.pictures.make
 	$(BIN)/python -m docs.pictures.film
+	$(BIN)/python -m docs.pictures.examples
 
 translations: $(VENV)/.installed-dev  ## Take up new texts of the panel, and compile the catalogs.
 	cd admin_panel && for language in de es fr; do \

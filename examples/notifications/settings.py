@@ -1,0 +1,63 @@
+"""Settings of the example: as few as a Django site needs, and those of the service."""
+
+from pathlib import Path
+
+BASE_DIR = Path(__file__).resolve().parent
+DEBUG = True  # for your own machine only
+SECRET_KEY = "of this example: make your own"
+
+INSTALLED_APPS = [
+    "daphne",  # first: makes runserver speak WebSocket
+    "django.contrib.auth",
+    "django.contrib.contenttypes",
+    "django.contrib.sessions",
+    "django.contrib.staticfiles",
+    "realtime",
+    "realtime.pending",
+    "notifications",
+]
+MIDDLEWARE = [
+    "django.middleware.security.SecurityMiddleware",
+    "csp.content_security_policy",
+    "django.contrib.sessions.middleware.SessionMiddleware",
+    "django.middleware.csrf.CsrfViewMiddleware",
+    "django.contrib.auth.middleware.AuthenticationMiddleware",
+    "realtime.pages.middleware.PositionMiddleware",
+]
+ROOT_URLCONF = "notifications.urls"
+ASGI_APPLICATION = "asgi.application"
+STATIC_URL = "static/"
+LOGIN_URL = "enter"
+TEMPLATES = [
+    {
+        "BACKEND": "django.template.backends.django.DjangoTemplates",
+        "APP_DIRS": True,
+        "OPTIONS": {
+            "context_processors": [
+                "django.template.context_processors.request",
+                "django.contrib.auth.context_processors.auth",
+            ],
+        },
+    },
+]
+DATABASES = {
+    "default": {
+        "ENGINE": "django.db.backends.sqlite3",
+        "NAME": BASE_DIR / "db.sqlite3",
+        "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20},  # writers wait in turn
+    }
+}
+DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
+
+REALTIME = {
+    "session_authentication": True,  # clients are the users of Django's login
+    "v3_use_offset": True,
+    "namespaces": [
+        {
+            "name": "inbox",
+            "history_size": 100,
+            "history_lifetime": 3600,
+            "history_recover": True,
+        },
+    ],
+}
