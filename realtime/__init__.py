@@ -79,6 +79,7 @@ if TYPE_CHECKING:
         publish_many,
     )
     from realtime.tokens import observer_token
+    from realtime.typed.declaring import TypedChannel, TypedChannels, channel
 
 __all__ = [
     "Connection",
@@ -89,6 +90,8 @@ __all__ = [
     "NotServing",
     "Position",
     "Subscribers",
+    "TypedChannel",
+    "TypedChannels",
     "ablock",
     "ablocked",
     "abroadcast",
@@ -114,6 +117,7 @@ __all__ = [
     "block",
     "blocked",
     "broadcast",
+    "channel",
     "channels",
     "connections",
     "disconnect",
@@ -178,6 +182,7 @@ _MODULES = {
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
     "NodeStatus": "realtime.engine.nodes",
     "observer_token": "realtime.tokens",
+    **dict.fromkeys(("TypedChannel", "TypedChannels", "channel"), "realtime.typed.declaring"),
 }
 """Name → the module that has it."""
 

@@ -31,7 +31,7 @@ from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
-from realtime.hooks.site import SiteHooks, hooks_needed
+from realtime.hooks.site import site_hooks
 from realtime.node.node import Node
 from realtime.server_api import blocking
 from realtime.server_api.durable import PendingRows, RowWriter
@@ -172,9 +172,7 @@ class Serving:
             )
         config = self.config()
         spans = tracing.spans()
-        hooks = None
-        if hooks_needed(config, self._hooks):
-            hooks = SiteHooks(config, self._hooks, connections, spans)
+        hooks = site_hooks(config, self._hooks, connections, spans)
         with self._lock:
             engine = traced_engine(self._engines.engine(config), spans, config)
         node = Node(

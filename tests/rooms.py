@@ -12,6 +12,7 @@ PURE = (
     "realtime.channel_rules",
     "realtime.config.channel_options",
     "realtime.config.channel_rights",
+    "realtime.config.channel_types",
     "realtime.config.expressions",
     "realtime.config.fields",
     "realtime.config.limit_options",

@@ -42,6 +42,7 @@ ROOMS = (
     "realtime.layer",
     "realtime.logout",
     "realtime",
+    "realtime.typed",
     "realtime.tokens",
     "realtime.monitoring",
     # the trip of a message: clients come in at the top, publishers and the site below them
@@ -104,6 +105,10 @@ LINES_OF_AN_APP = 800
 
 OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live")
 
+TYPED = "realtime.typed"
+TYPED_IS_IMPORTED_BY = ("realtime.console.typed", "admin_panel.service")
+"""And by the package itself, which loads it where a site declares a typed channel."""
+
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
@@ -142,6 +147,7 @@ DJANGO_SIDE = (
     "realtime.templatetags",
     "realtime.testing",
     "realtime.tokens",
+    "realtime.typed",
     "realtime.urls",
     "realtime.views",
 )
@@ -213,7 +219,8 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
         ("redis", ("realtime.redis",)),
         ("hiredis", ("realtime.redis",)),
         ("django", DJANGO_SIDE),
-        ("rest_framework", ()),
+        ("rest_framework", ("realtime.typed.serializers",)),
+        ("pydantic", ("realtime.typed.models",)),
         ("daphne", DAPHNE),
         ("autobahn", DAPHNE),
         ("twisted", DAPHNE),
@@ -304,7 +311,19 @@ def test_nothing_imports_an_optional_app() -> None:
     assert importers == []
 
 
-@pytest.mark.parametrize("app", OPTIONAL_APPS)
+def test_typed_channels_are_loaded_where_a_site_declares_them() -> None:
+    importers = {
+        found.by
+        for found in [*imports("realtime"), *imports(*APPS)]
+        if within(found.name, TYPED)
+        and not within(found.by, TYPED, *TYPED_IS_IMPORTED_BY)
+        and not (is_door(found.by) and not found.runtime)
+    }
+
+    assert importers == set()
+
+
+@pytest.mark.parametrize("app", [*OPTIONAL_APPS, TYPED])
 def test_optional_apps_stay_small(app: str) -> None:
     lines = sum(
         lines_of_code(path)

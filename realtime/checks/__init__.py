@@ -9,6 +9,7 @@
     panel    the standalone panel
     pending  durable publications
     online   who is online
+    typed    typed channels
 
 The rules of single options are in `config`; here they get their ids. The docstring of a check
 says what each of its ids reports: the table in docs/options.md is made from it.
@@ -25,7 +26,18 @@ from django.core import checks
 from django.core.checks import CheckMessage
 from django.core.checks.registry import registry
 
-from realtime.checks import access, engine, hooks, online, options, panel, pending, server, tokens
+from realtime.checks import (
+    access,
+    engine,
+    hooks,
+    online,
+    options,
+    panel,
+    pending,
+    server,
+    tokens,
+    typed,
+)
 from realtime.config import sources
 from realtime.config.sources import Report
 
@@ -74,6 +86,8 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     pending.check_durable,
     online.check_online,
     online.check_joins_of_users,
+    typed.check_declarations,
+    typed.check_declared_patterns,
 )
 """The checks of the options, in the order of their messages."""
 

@@ -38,7 +38,7 @@ def check_proxies(report: Report) -> list[CheckMessage]:
                 *((f"namespace {n!r}", n, options) for n, options in config.namespaces.items()),
             )
             if getattr(options, f"proxy_{kind}")
-            and not any(_may_match(pattern.text, name, config) for pattern, _ in entries)
+            and not any(may_match(pattern.text, name, config) for pattern, _ in entries)
         )
     return messages
 
@@ -71,7 +71,7 @@ def check_patterns(report: Report) -> list[CheckMessage]:
             id="realtime.W022",
         )
         for text in texts
-        if not any(_may_match(text, name, config) for name in ("", *config.namespaces))
+        if not any(may_match(text, name, config) for name in ("", *config.namespaces))
     ]
 
 
@@ -89,7 +89,7 @@ def check_threads(report: Report) -> list[CheckMessage]:
     ]
 
 
-def _may_match(pattern: str, namespace: str, config: Config) -> bool:
+def may_match(pattern: str, namespace: str, config: Config) -> bool:
     """Return whether a pattern may match a channel of a namespace, judged by its beginning."""
     literal = re.split(r"[*{]", pattern, maxsplit=1)[0]
     beginning = literal.removeprefix(config.channel_private_prefix)

@@ -18,6 +18,7 @@ from dataclasses import Field, dataclass, field, fields
 from typing import Any, NamedTuple
 
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
+from realtime.config.channel_types import ChannelTypes
 from realtime.config.fields import as_comma_list, as_text, option, seconds
 from realtime.config.limit_options import LimitOptions
 from realtime.config.monitoring_options import MonitoringOptions
@@ -57,6 +58,8 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
 
     channel: ChannelOptions = field(default_factory=ChannelOptions)
     namespaces: Mapping[str, ChannelOptions] = field(default_factory=dict)
+    types: ChannelTypes | None = field(default=None, compare=False, repr=False)
+    """What the site declared with `realtime.channel`; None: nothing."""
 
     # channel names and users
     channel_max_length: int = option(255, "Longest channel name, bytes; 0: no limit.")
@@ -277,6 +280,12 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     json_encoder: str = option(
         "", "Dotted path of a json.JSONEncoder for data of the site; empty: that of the service."
     )
+    typed_channels: str = option(
+        "",
+        "What a publication of the site without its declared type leads to: raise, log or off;"
+        " empty: raise with DEBUG and in tests, otherwise off.",
+        choices=("", "raise", "log", "off"),
+    )
     page_margin: float = seconds(
         2.0, "Seconds by which the position of a page is older, against clocks that differ."
     )
@@ -380,7 +389,7 @@ _INHERITED = (*fields(LimitOptions), *fields(MonitoringOptions), *fields(ProxyOp
 CONFIG_FIELDS: Mapping[str, Field[Any]] = {
     f.name: f
     for f in sorted(fields(Config), key=lambda f: _INHERITED.index(f) if f in _INHERITED else -1)
-    if f.name not in ("channel", "namespaces")
+    if f.name not in ("channel", "namespaces", "types")
 }
 """The options by name; those that `Config` inherits come last."""
 

@@ -19,6 +19,7 @@ import json
 import os
 import re
 from collections.abc import Container, Mapping
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 from django.conf import settings
@@ -26,6 +27,7 @@ from django.core.signals import setting_changed
 from django.utils.crypto import salted_hmac
 
 from realtime.config import nested
+from realtime.config.channel_types import ChannelTypes
 from realtime.config.merging import PLACES, Merged, Origin
 from realtime.config.names import NOT_USED, SERVER_DECIDES, option_of
 from realtime.config.nested import FileOption
@@ -81,6 +83,7 @@ class Configuration:
         self._loaded: dict[str, Config] = {}
         """At "config" the configuration in force, once it was read."""
         self._overrides: Mapping[str, object] = {}
+        self._types: ChannelTypes | None = None
 
     def current(self) -> Config:
         """Return the configuration in force.
@@ -109,9 +112,16 @@ class Configuration:
         """Read, merge and validate the sources."""
         sources = self.gather()
         config, problems = read(sources.options)
+        config = replace(config, types=self._types)
         problems = [*(problems or _url_problems(config)), *layer_problems(config)]
         named = [_name_sources(problem, sources.origins) for problem in problems]
         return Report(sources, config, [*sources.problems, *named])
+
+    def declare(self, types: ChannelTypes | None) -> None:
+        """Have the configuration know the declared types of channels, from its next use on."""
+        if types is not self._types:
+            self._types = types
+            self._loaded = {}
 
     def override(self, **options: object) -> None:
         """Override options in tests. Replaces earlier overrides."""

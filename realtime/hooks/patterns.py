@@ -14,7 +14,7 @@ seconds. `Pattern.match` looks at each character once per part.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import NamedTuple, TypeAlias
 
 _SIGN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*+)|([{}])")
@@ -69,7 +69,7 @@ class _Name(NamedTuple):
 class Pattern:
     """One pattern."""
 
-    __slots__ = ("_beginning", "_parts", "text")
+    __slots__ = ("_beginning", "_only", "_parts", "names", "text")
 
     def __init__(self, text: str) -> None:
         """
@@ -80,18 +80,48 @@ class Pattern:
             raise ValueError("an empty pattern matches no channel")
         self.text = text
         self._parts = list(_read(text))
-        names = [part.name for part in self._parts if isinstance(part, _Name)]
+        names = tuple(part.name for part in self._parts if isinstance(part, _Name))
+        self.names = names
+        """The names in it, in their order."""
         if len(names) > len(set(names)):
             raise ValueError(f"{text!r} is not a pattern: a name occurs twice in it")
         first = self._parts[0]
         self._beginning = first.text if isinstance(first, _Text) else ""
         if self._beginning:
             del self._parts[0]
+        rest = self._parts
+        # nearly all patterns are like `room:{room}`
+        self._only = rest[0].name if len(rest) == 1 and isinstance(rest[0], _Name) else None
+
+    @property
+    def beginning(self) -> str:
+        """The text with which every channel begins that it matches."""
+        return self._beginning
+
+    @property
+    def has_star(self) -> bool:
+        """Whether a part of it has no name."""
+        return any(isinstance(part, _Star) for part in self._parts)
+
+    def fill(self, params: Mapping[str, str], star: str = "") -> str:
+        """Return the pattern with texts in place of its names, and of its stars."""
+        texts = (
+            part.text
+            if isinstance(part, _Text)
+            else params[part.name]
+            if isinstance(part, _Name)
+            else star
+            for part in self._parts
+        )
+        return self._beginning + "".join(texts)
 
     def match(self, channel: str) -> dict[str, str] | None:
         """Return the names of the pattern with their texts in a channel; None if it differs."""
         if not channel.startswith(self._beginning):
             return None
+        if self._only is not None:
+            rest = channel[len(self._beginning) :]
+            return {self._only: rest} if rest and ":" not in rest else None
         # backwards: the places from which the remaining parts match the rest of the channel
         places: list[Places] = [{len(channel)}]
         for part in reversed(self._parts):

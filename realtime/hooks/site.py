@@ -20,7 +20,7 @@ from realtime import payload
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.proxy_options import PROXIES
 from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
-from realtime.hooks import answers, login
+from realtime.hooks import answers, login, typed
 from realtime.hooks.login import Logins
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import (
@@ -34,7 +34,15 @@ from realtime.hooks.requests import (
 )
 from realtime.hooks.runner import Connections, Runner, name_of, own_connections
 from realtime.metrics import Durations
-from realtime.node.hooks import Caller, Decider, Handshake, Identity, Permission, Refresh
+from realtime.node.hooks import (
+    Caller,
+    Decider,
+    Handshake,
+    Hooks,
+    Identity,
+    Permission,
+    Refresh,
+)
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
 from realtime.proxy.endpoints import Endpoints
@@ -172,6 +180,19 @@ class SiteHooks:
     async def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
     ) -> Payload:
+        types = self._config.types
+        if types is None:
+            return await self._answer(caller, channel, options, data)
+        await typed.check(types, self._for_channels, caller, channel, data)
+        answer = await self._answer(caller, channel, options, data)
+        if answer is not data:
+            typed.check_answer(types, channel, answer)
+        return answer
+
+    async def _answer(
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
+    ) -> Payload:
+        """Return what the site publishes in place of the data that a client sent."""
         entry = self._registry.find(self._registry.publish, channel)
         if entry is None:
             if not options.proxy_publish:
@@ -309,3 +330,12 @@ def hooks_needed(config: Config, registry: Registry) -> bool:
     """Return whether the site has any hook; otherwise the options alone decide."""
     endpoints = map(config.proxy_endpoint, PROXIES)
     return bool(registry) or config.session_authentication or any(endpoints)
+
+
+def site_hooks(
+    config: Config, registry: Registry, connections: Connections, spans: Spans | None
+) -> Hooks | None:
+    """Return what of the site decides at a node; None: the options alone. See `SiteHooks`."""
+    if hooks_needed(config, registry):
+        return SiteHooks(config, registry, connections, spans)
+    return None if config.types is None else typed.TypedHooks(config, config.types, connections)

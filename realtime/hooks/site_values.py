@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any
 from uuid import UUID
 
+import msgspec
 from django.core.serializers.json import DjangoJSONEncoder
 from django.utils.module_loading import import_string
 
@@ -50,7 +51,9 @@ def to_payload(value: object) -> Payload:
     """
     path = sources.current().json_encoder
     if not path:
-        return payload.from_object(value, _other)
+        return payload.from_object(value, json_form)
+    if isinstance(value, msgspec.Raw):  # JSON already
+        return payload.check(bytes(value))
     try:
         text = json.dumps(value, cls=encoder(path), allow_nan=False)
     except RecursionError:
@@ -76,7 +79,7 @@ def encoder(path: str) -> type[json.JSONEncoder]:
 _django = DjangoJSONEncoder().default
 
 
-def _other(value: Any) -> Any:
+def json_form(value: Any) -> Any:
     """Return the form of a value whose type msgspec does not know."""
     # of these it knows the types themselves, and not safe strings, for example
     if isinstance(value, str):

@@ -153,7 +153,7 @@ def history(
         TypeError: an argument has the wrong type.
         ValueError: `limit` or the offset is less than 0.
     """
-    read = _reading(channel, limit, since, reverse)
+    read = reading(channel, limit, since, reverse)
     return _history(serving.call(read, async_name="ahistory"))
 
 
@@ -165,12 +165,16 @@ async def ahistory(
     reverse: bool = False,
 ) -> list[Publication]:
     """Return the history of a channel, oldest publication first. Async version of `history`."""
-    return _history(await serving.acall(_reading(channel, limit, since, reverse)))
+    return _history(await serving.acall(reading(channel, limit, since, reverse)))
 
 
-def _reading(
-    channel: str, limit: int | None, since: Position | int | None, reverse: bool
+def reading(
+    channel: str,
+    limit: int | None = None,
+    since: Position | int | None = None,
+    reverse: bool = False,
 ) -> Callable[[Member], Awaitable[messages.HistoryResult]]:
+    """Return what reads the history of a channel; arguments and errors are those of `history`."""
     channel = name(channel)
     if limit is not None and whole("limit", limit) < 0:
         raise ValueError(f"limit must be 0 or more, not {limit}")

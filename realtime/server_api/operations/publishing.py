@@ -33,8 +33,11 @@ def check_new(new: NewPublication, config: Config) -> ChannelOptions:
 
     Raises:
         NotAvailable: the publication has a version, and is not kept.
+        BadRequest: the data do not have the type that is declared for the channel.
     """
     options = check_channel(new.channel, config)
+    if config.types is not None:
+        config.types.check_sent(new.channel, new.data)
     if new.version is not None and (new.skip_history or not options.keeps_history):
         raise NotAvailable
     return options

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 from collections.abc import Callable
 from typing import Any
 
+import centrifuge
 import pytest
 
-from tests.conftest import subscription_token
+from tests.conftest import connection_token, subscription_token
 from tests.live.hooks_site import OPTIONS, environment
 from tests.server import Server, wait_until
 
@@ -274,3 +277,33 @@ async def test_server_api_publishes_without_asking(
     server.publish(f"ask:none-{unique}", {"answer": "error"})
 
     assert (await client.publication())["data"] == {"answer": "error"}
+
+
+# typed channels
+
+
+@pytest.mark.parametrize("protobuf", [False, True], ids=["json", "protobuf"])
+async def test_published_client_learns_where_its_data_are_of_another_type(
+    server: Server, unique: str, protobuf: bool
+) -> None:
+    channel = f"ask:true-typed{unique}"
+    client = centrifuge.Client(
+        server.socket, token=connection_token("17"), use_protobuf=protobuf, proxy=None
+    )
+    good: dict[str, Any] = {"answer": "none", "numbers": [1, 2]}
+    wrong = good | {"numbers": [1, "2"]}
+    await client.connect()
+    try:
+        subscription = client.new_subscription(channel)
+        await subscription.subscribe()
+        async with asyncio.timeout(15):
+            with pytest.raises(centrifuge.ReplyError) as refused:
+                await subscription.publish(json.dumps(wrong).encode() if protobuf else wrong)
+            await subscription.publish(json.dumps(good).encode() if protobuf else good)
+    finally:
+        await client.disconnect()
+
+    assert (refused.value.code, refused.value.message) == (
+        107,
+        "bad request: Expected `int`, got `str` - at `$.numbers[1]`",
+    )

@@ -10,12 +10,14 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group
 from django.utils.functional import SimpleLazyObject
 
+import realtime
 from realtime import hooks
 from realtime.hooks import Connected, Data
 
@@ -217,6 +219,17 @@ PUBLISH: dict[str, Callable[[Any], Any]] = {
     "failure": fail,
     "object": lambda _: object(),
 }
+
+
+@dataclass
+class Typed:
+    """The data of the channels `ask:true-typed*`: an answer for the hook, and numbers."""
+
+    answer: str
+    numbers: list[int]
+
+
+realtime.channel("ask:true-typed{rest}", accepts=Typed)
 
 
 @hooks.publish("ask:{what}-{rest}")

@@ -1,0 +1,50 @@
+"""Models and dataclasses of pydantic. Loaded where a site declares one."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from pydantic import TypeAdapter, ValidationError
+
+from realtime import payload
+from realtime.payload import Payload
+from realtime.typed.contract import REFERENCE, Adapter, Mismatch, Schema
+
+
+class ModelAdapter:
+    """Adapter of a model. It is strict: "5" is not taken for 5, because subscribers get the "5"."""
+
+    may_query = False
+
+    def __init__(self, model: type[Any]) -> None:
+        self.name = model.__name__
+        self._type: TypeAdapter[Any] = TypeAdapter(model)
+
+    def decode(self, data: bytes) -> Any:
+        try:
+            return self._type.validate_json(data, strict=True)
+        except ValidationError as error:
+            # without what the client sent, and without links
+            first = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            path = "".join(f"[{p}]" if isinstance(p, int) else f".{p}" for p in first["loc"])
+            raise Mismatch(f"{first['msg']} - at `${path}`") from None
+
+    def encode(self, value: Any) -> Payload:
+        try:
+            text = self._type.dump_json(value, by_alias=True, warnings="error")
+        except ValueError as error:  # of pydantic_core, for another type too
+            raise TypeError(f"this has no JSON form: {error}") from None
+        try:
+            return payload.check(text)
+        except ValueError as error:
+            raise TypeError(f"this has no JSON form: {error}") from None
+
+    def schema(self) -> tuple[Schema, dict[str, Schema]]:
+        schema = self._type.json_schema(ref_template=REFERENCE.replace("{name}", "{model}"))
+        named: dict[str, Schema] = schema.pop("$defs", {})
+        if "$ref" in schema:  # a model that names itself
+            return schema, named
+        return {"$ref": REFERENCE.format(name=self.name)}, {**named, self.name: schema}
+
+    def members(self) -> list[Adapter[Any]]:
+        return [self]
