@@ -1,7 +1,8 @@
-"""Fixtures of the tests of clients of the second generation."""
+"""Fixtures of tests of clients: a node of the second generation, and two nodes of one service."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
 
@@ -9,10 +10,13 @@ import pytest
 
 from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.clients.second_parts import OPTIONS, SecondConnection
+from tests.unit.memory_cluster import ClusterState
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock
+from tests.unit.suspended_engine import ClusterEngine
 
 Connect = Callable[..., Awaitable[SecondConnection]]
 
@@ -50,3 +54,30 @@ def connect(second_node: Node) -> Connect:
         return connection
 
     return connect
+
+
+@pytest.fixture
+def state() -> ClusterState:
+    """What `nodes` share."""
+    return ClusterState()
+
+
+@pytest.fixture
+async def engines(clock: Clock, state: ClusterState) -> list[ClusterEngine]:
+    """Those of `nodes`."""
+    timers = Timers(asyncio.get_running_loop())
+    return [ClusterEngine(timers, state) for _ in range(2)]
+
+
+@pytest.fixture
+async def nodes(
+    request: pytest.FixtureRequest, engines: list[ClusterEngine], clock: Clock
+) -> AsyncIterator[list[Node]]:
+    """Two nodes of one service, with the OPTIONS of the module of the test."""
+    made = [Node(load(request.module.OPTIONS), engine) for engine in engines]
+    for node in made:
+        await node.start()
+        await node.idle()
+    yield made
+    for node in made:
+        await stop(node, clock, SHUTDOWN_TIMEOUT)

@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
-from collections.abc import AsyncIterator
-
 import pytest
 
 from realtime.cluster.peers import HEARTBEAT_LIFETIME
-from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.node.user_connections import INTERVAL, PATIENCE, REMEMBERED, USERS_PER_CALL
-from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.clients.second_parts import SecondConnection
@@ -27,30 +22,6 @@ OPTIONS = {
     "client_anonymous": True,
     "user_connection_limit": LIMIT,
 }
-
-
-@pytest.fixture
-def state() -> ClusterState:
-    """What the nodes share."""
-    return ClusterState()
-
-
-@pytest.fixture
-async def engines(clock: Clock, state: ClusterState) -> list[ClusterEngine]:
-    timers = Timers(asyncio.get_running_loop())
-    return [ClusterEngine(timers, state) for _ in range(2)]
-
-
-@pytest.fixture
-async def nodes(engines: list[ClusterEngine], clock: Clock) -> AsyncIterator[list[Node]]:
-    """Two nodes of one service."""
-    made = [Node(load(OPTIONS), engine) for engine in engines]
-    for node in made:
-        await node.start()
-        await node.idle()
-    yield made
-    for node in made:
-        await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 async def connect(node: Node, user: str = "17") -> Connection:

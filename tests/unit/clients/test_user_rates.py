@@ -4,23 +4,21 @@ from __future__ import annotations
 
 import asyncio
 import gc
-from collections.abc import AsyncIterator
 
 import pytest
 
 from realtime.config.rates import Rate
-from realtime.config.reader import load
 from realtime.metrics import Outage
 from realtime.node import user_rates
 from realtime.node.command_rates import Spent
-from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.node.node import Node
 from realtime.node.user_rates import INTERVAL, MAX_AHEAD, UserRates
 from realtime.protocol.messages import Method
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.memory_cluster import ClusterState
-from tests.unit.node.node_parts import Connection, stop
+from tests.unit.node.node_parts import Connection
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import ClusterEngine
 
@@ -32,30 +30,6 @@ OPTIONS = {
     "client_command_rates": "",
     "user_command_rates": "* 2/s burst 10, rpc 1/s burst 3",
 }
-
-
-@pytest.fixture
-def state() -> ClusterState:
-    """What the nodes share."""
-    return ClusterState()
-
-
-@pytest.fixture
-async def engines(clock: Clock, state: ClusterState) -> list[ClusterEngine]:
-    timers = Timers(asyncio.get_running_loop())
-    return [ClusterEngine(timers, state) for _ in range(2)]
-
-
-@pytest.fixture
-async def nodes(engines: list[ClusterEngine], clock: Clock) -> AsyncIterator[list[Node]]:
-    """Two nodes of one service."""
-    made = [Node(load(OPTIONS), engine) for engine in engines]
-    for node in made:
-        await node.start()
-        await node.idle()
-    yield made
-    for node in made:
-        await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 async def connect(node: Node, user: str = "17") -> Connection:
