@@ -37,9 +37,11 @@ class CursorTest(RealtimeTestMixin, SimpleTestCase):
     def test_only_places_are_published(self):
         with self.visitor("Fox") as fox:
             fox.subscribe(BOARD)
-            for data in (None, "text", [], {}, {"x": 0.5}, {"x": 2, "y": 0}, {"x": "0", "y": True}):
-                with self.subTest(data), self.assertRaises(Error):
+            places = ((2, 0), (0, -0.1), ("0", 0), (True, 0), (None, 0), (0, [0]), (10**400, 0))
+            for data in (None, "text", [], {}, *({"x": x, "y": y} for x, y in places)):
+                with self.subTest(data), self.assertRaises(Error) as refused:
                     fox.publish(BOARD, data)
+                self.assertEqual(refused.exception.code, 1000)
 
     def test_names_are_ours(self):
         with self.visitor("<b>") as visitor:

@@ -7,9 +7,10 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tests.install.running import accepts
 from tests.ports import free_port
 from tests.processes import run_python
-from tests.server import ROOT, ListeningProcess
+from tests.server import ROOT, ListeningProcess, wait_until
 
 EXAMPLES = ROOT / "examples"
 NAMES = ("chat", "cursor", "dashboard", "notifications")
@@ -40,12 +41,14 @@ class Example:
         assert migrated.returncode == 0, migrated.stdout + migrated.stderr
         assert "makemigrations" not in migrated.stdout, migrated.stdout
         port = free_port()
-        return ListeningProcess(
+        process = ListeningProcess(
             ["manage.py", "runserver", "--noreload", str(port)],
             rf"development server at http://127\.0\.0\.1:({port})",
             environment(),
             cwd=self.directory,
         )
+        wait_until(lambda: accepts(port), what="a listening server")  # it says so before it does
+        return process
 
 
 def environment() -> dict[str, str]:

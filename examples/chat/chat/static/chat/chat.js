@@ -35,7 +35,8 @@ form.addEventListener("submit", async (event) => {
   const body = new FormData(form);
   form.reset();
   toldAt = 0;
-  const response = await fetch("", { method: "POST", body }).catch(() => null);
+  const options = { method: "POST", body, redirect: "error" }; // it would lead to the login
+  const response = await fetch("", options).catch(() => null);
   if (!response?.ok) form.elements.text.value ||= body.get("text"); // for another try
 });
 

@@ -11,10 +11,10 @@ const people = new Map(); // client ID → { name, cursor }
 
 // others
 
-/** A colour that belongs to a client, dark enough for white text. */
-function colour(id) {
-  const sum = [...id].reduce((hash, letter) => (hash * 31 + letter.charCodeAt(0)) % 360, 7);
-  return `oklch(48% 0.13 ${sum})`;
+/** Give an element the colour of a client: a hue made of its ID. */
+function colour(element, id) {
+  const hue = [...id].reduce((sum, letter) => (sum * 31 + letter.charCodeAt(0)) % 360, 7);
+  element.style.setProperty("--hue", hue);
 }
 
 function enter({ client: id, connInfo }) {
@@ -34,7 +34,7 @@ function showPeople() {
     ...[...people].map(([id, person]) => {
       const item = document.createElement("li");
       item.textContent = id === client.id ? `${person.name} (you)` : person.name;
-      item.style.setProperty("--own", colour(id));
+      colour(item, id);
       return item;
     }),
   );
@@ -55,7 +55,7 @@ function move(id, { x, y, click }) {
 function put(element, id, x, y) {
   element.style.left = `${x * 100}%`;
   element.style.top = `${y * 100}%`;
-  element.style.setProperty("--own", colour(id));
+  colour(element, id);
 }
 
 function showClick(id, x, y) {
