@@ -6,6 +6,7 @@ configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through Redis or over HTTP
 init/          init: adds the service to the files of a site
 api_document   openapi
+typed/         schema, types: the typed channels as documents
 pending        pending: rows of durable publications
 bench          bench: how fast a running service is; see realtime.bench
 top            top: the busiest nodes, channels and namespaces
@@ -30,6 +31,7 @@ from realtime.console import (
     tail,
     tokens,
     top,
+    typed,
 )
 from realtime.console.base import SubCommand
 
@@ -41,6 +43,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *configuration.SUB_COMMANDS,
         *calls.SUB_COMMANDS,
         *api_document.SUB_COMMANDS,
+        *typed.SUB_COMMANDS,
         *pending.SUB_COMMANDS,
         *top.SUB_COMMANDS,
         *bench.SUB_COMMANDS,

@@ -18,6 +18,7 @@ class ModelAdapter:
 
     def __init__(self, model: type[Any]) -> None:
         self.name = model.__name__
+        self._model = model
         self._type: TypeAdapter[Any] = TypeAdapter(model)
 
     def decode(self, data: bytes) -> Any:
@@ -30,6 +31,8 @@ class ModelAdapter:
             raise Mismatch(f"{first['msg']} - at `${path}`") from None
 
     def encode(self, value: Any) -> Payload:
+        if not isinstance(value, self._model):
+            raise TypeError(f"a {self.name} expected, not {type(value).__name__}")
         try:
             text = self._type.dump_json(value, by_alias=True, warnings="error")
         except ValueError as error:  # of pydantic_core, for another type too

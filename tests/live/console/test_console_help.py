@@ -28,6 +28,7 @@ def test_all_that_was_promised_are_there() -> None:
         *("gentoken", "checktoken", "checkconfig", "genconfig", "doctor"),
         *("publish", "broadcast", "unsubscribe", "disconnect", "presence", "presence_stats"),
         *("history", "history_remove", "channels", "info", "openapi"),
+        *("schema", "types"),
         *("block", "unblock", "blocked"),
         *("pending", "top", "tail", "bench", "init"),
     }
