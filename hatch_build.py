@@ -72,7 +72,7 @@ CLIENT = "packages/javascript"
 
 
 def build_client(root: Path, directory: Path) -> list[Path]:
-    """Return the files of the minified client: the module, its source map, its declarations.
+    """Return the files of the minified modules: each with its source map and its declarations.
 
     Args:
         root: of the repository, or of an unpacked source distribution.
@@ -86,7 +86,7 @@ def build_client(root: Path, directory: Path) -> list[Path]:
             shutil.copytree(brought, directory, dirs_exist_ok=True)
     elif (root / CLIENT / "node_modules").is_dir() and (node := shutil.which("node")):
         subprocess.run([node, root / CLIENT / "build.mjs", directory], check=True)
-    return sorted(directory.glob("client.*"))
+    return sorted(directory.glob("*.*"))
 
 
 class ClientHook(BuildHookInterface):

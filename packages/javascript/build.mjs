@@ -1,4 +1,4 @@
-// Builds what packages have of the client: the minified module, its source map, its declarations.
+// Builds what packages have of the modules: each minified, with its source map and its declarations.
 //
 //   node build.mjs [directory]   default: dist
 //
@@ -11,25 +11,30 @@ import { fileURLToPath } from "node:url";
 import { minify } from "terser";
 import ts from "typescript";
 
-const source = fileURLToPath(new URL("../../realtime/static/realtime/client.js", import.meta.url));
+const MODULES = ["client", "fragments", "live"];
+const sources = MODULES.map((name) =>
+  fileURLToPath(new URL(`../../realtime/static/realtime/${name}.js`, import.meta.url)),
+);
 const directory = process.argv[2] ?? fileURLToPath(new URL("dist", import.meta.url));
 
 await mkdir(directory, { recursive: true });
-const { code, map } = await minify(
-  { "client.source.js": await readFile(source, "utf8") },
-  {
-    ecma: 2022,
-    module: true,
-    compress: { passes: 3, sequences: false },
-    // members that begin with _ are for the module alone
-    mangle: { properties: { regex: /^_/ } },
-    sourceMap: { filename: "client.js", url: "client.js.map", includeSources: true },
-  },
-);
-await writeFile(`${directory}/client.js`, code);
-await writeFile(`${directory}/client.js.map`, map);
+for (const [index, name] of MODULES.entries()) {
+  const { code, map } = await minify(
+    { [`${name}.source.js`]: await readFile(sources[index], "utf8") },
+    {
+      ecma: 2022,
+      module: true,
+      compress: { passes: 3, sequences: false },
+      // members that begin with _ are for their module alone
+      mangle: { properties: { regex: /^_/ } },
+      sourceMap: { filename: `${name}.js`, url: `${name}.js.map`, includeSources: true },
+    },
+  );
+  await writeFile(`${directory}/${name}.js`, code);
+  await writeFile(`${directory}/${name}.js.map`, map);
+}
 
-const program = ts.createProgram([source], {
+const program = ts.createProgram(sources, {
   allowJs: true,
   declaration: true,
   emitDeclarationOnly: true,
@@ -50,7 +55,7 @@ if (diagnostics.length) {
 /** Returns declarations without the members of classes that begin with _. TypeScript has an option for
  * that, which does nothing for declarations that come from JavaScript. */
 function withoutInternal(text) {
-  const { statements } = ts.createSourceFile("client.d.ts", text, ts.ScriptTarget.ES2022);
+  const { statements } = ts.createSourceFile("module.d.ts", text, ts.ScriptTarget.ES2022);
   const members = statements.filter(ts.isClassDeclaration).flatMap(({ members }) => [...members]);
   return members
     .filter(({ name }) => name?.text?.startsWith("_"))

@@ -50,6 +50,8 @@ def realtime_importmap(
 ) -> SafeString:
     """Return an import map by which scripts of the page import the client as "realtime".
 
+    The module of live blocks is "realtime/live" in it.
+
     It must stand before the first module of the page. Most browsers take only one import map of a
     page, so the site's own names go into this one.
 
@@ -58,7 +60,8 @@ def realtime_importmap(
         imports: more names → URLs; they replace ours of the same name.
         nonce: that of the content security policy.
     """
-    names = {"realtime": static("realtime/client.js"), **(imports or {})}
+    modules = {"realtime": "realtime/client.js", "realtime/live": "realtime/live.js"}
+    names = {name: static(path) for name, path in modules.items()} | dict(imports or {})
     nonce = context.get("csp_nonce") if nonce is None else nonce
     return format_html(
         '<script type="importmap"{}>{}</script>',

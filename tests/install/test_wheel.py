@@ -46,8 +46,9 @@ def test_wheel_has_one_top_level_name(names: list[str]) -> None:
 
 
 CLIENT = "realtime/static/realtime/client.js"
-BUILT = {f"{CLIENT}.map", CLIENT.replace(".js", ".d.ts")}
-"""What comes with the minified client."""
+MODULES = [f"realtime/static/realtime/{name}.js" for name in ("client", "fragments", "live")]
+BUILT = {name.replace(".js", end) for name in MODULES for end in (".js.map", ".d.ts")}
+"""What comes with the minified modules."""
 
 
 def test_wheel_has_every_file_of_the_packages_and_no_other(names: list[str]) -> None:

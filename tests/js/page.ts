@@ -10,6 +10,7 @@ import type {
   StateContext,
   TransportName,
 } from "realtime";
+import { liveClient, RealtimeLive } from "realtime/live";
 
 const options: Options = {
   token: null,
@@ -58,6 +59,13 @@ export async function parts(signal: AbortSignal): Promise<unknown> {
   const since = room.position ?? { offset: 0, epoch: "" };
   const [first] = await room.history({ limit: 5, since, reverse: true });
   return client.rpc("add", first?.info?.connInfo, { timeout: 100, signal });
+}
+
+export async function blocks(): Promise<void> {
+  const shared: Client = liveClient();
+  shared.on("state", ({ state }) => console.log(state));
+  const block = document.querySelector<RealtimeLive>("realtime-live");
+  await block?.load();
 }
 
 export const transport: TransportName | null = client.transport;

@@ -301,11 +301,17 @@ def import_map(tag: str, **context: Any) -> Script:
     return Script(template.render(Context(context)))
 
 
-def test_import_map_names_the_client() -> None:
+MODULES = {
+    "realtime": "/static/realtime/client.js",
+    "realtime/live": "/static/realtime/live.js",
+}
+
+
+def test_import_map_names_the_modules() -> None:
     script = import_map("realtime_importmap")
 
     assert script.attributes == {"type": "importmap"}
-    assert json.loads(script.content) == {"imports": {"realtime": "/static/realtime/client.js"}}
+    assert json.loads(script.content) == {"imports": MODULES}
 
 
 def test_import_map_has_names_of_the_site() -> None:
@@ -313,10 +319,7 @@ def test_import_map_has_names_of_the_site() -> None:
 
     script = import_map("realtime_importmap imports=imports", imports=imports)
 
-    assert json.loads(script.content)["imports"] == {
-        "realtime": "/static/realtime/client.js",
-        **imports,
-    }
+    assert json.loads(script.content)["imports"] == MODULES | imports
 
 
 @pytest.mark.parametrize(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import AsyncIterator, Callable, Iterator
 
 import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser import start_browser
+from tests.live.client_module.live_page import LivePage
 from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.live.hooks_site import environment
 from tests.server import Server
@@ -51,3 +53,12 @@ async def page(server: Server, chromium: Chrome) -> AsyncIterator[ClientPage]:
     page = await ClientPage(chromium).open(server.address)
     yield page
     assert await page.leave() == []
+
+
+@pytest.fixture
+async def live(server: Server, chromium: Chrome, unique: str) -> AsyncIterator[LivePage]:
+    """A page with live elements, not opened yet. Errors that nobody caught fail the test."""
+    page = LivePage(chromium, server, f"rec:{unique}")
+    yield page
+    assert await page.run("return failures") == []
+    await asyncio.to_thread(chromium.get, "about:blank")

@@ -21,9 +21,14 @@ from tests.js_node import find_node
 from tests.server import ROOT
 
 PACKAGE = ROOT / "packages/javascript"
-SOURCE = ROOT / "realtime/static/realtime/client.js"
+SOURCES = ROOT / "realtime/static/realtime"
+MODULES = ("client", "fragments", "live")
 LARGEST = 8 * 1024
 """Bytes after gzip."""
+LARGEST_OF_BLOCKS = 5 * 1024
+"""Bytes after gzip of what pages with live blocks load besides the client."""
+LINES = 250
+"""Of live.js."""
 
 STRICTER = {
     "exactOptionalPropertyTypes": True,
@@ -47,13 +52,15 @@ def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return directory
 
 
-def check_types(module: Path, tmp_path: Path, **more: object) -> str:
-    """Check page.ts against a module; returns what the compiler says."""
+def check_types(directory: Path, tmp_path: Path, end: str = "d.ts", **more: object) -> str:
+    """Check page.ts against the modules of a directory; returns what the compiler says."""
     [block] = re.findall(r"```json\n(.*?)```", (ROOT / "docs/javascript.md").read_text(), re.S)
     options: dict[str, Any] = json.loads(block)["compilerOptions"]
     [[path]] = options["paths"].values()
     assert path.endswith("/realtime/static/realtime/client.d.ts")
-    options |= STRICTER | {"paths": {"realtime": [str(module)]}, "noEmit": True, "types": []} | more
+    modules = {"realtime": "client", "realtime/live": "live"}
+    paths = {name: [f"{directory / module}.{end}"] for name, module in modules.items()}
+    options |= STRICTER | {"paths": paths, "noEmit": True, "types": []} | more
     config = tmp_path / "tsconfig.json"
     config.write_text(
         json.dumps({"compilerOptions": options, "files": [str(DIRECTORY / "page.ts")]})
@@ -63,32 +70,39 @@ def check_types(module: Path, tmp_path: Path, **more: object) -> str:
     return done.stdout
 
 
-def test_source_has_the_types_of_its_comments(tmp_path: Path) -> None:
+def test_sources_have_the_types_of_their_comments(tmp_path: Path) -> None:
     require_packages("typescript")
 
-    assert check_types(SOURCE, tmp_path, allowJs=True, skipLibCheck=True) == ""
+    assert check_types(SOURCES, tmp_path, allowJs=True, skipLibCheck=True, end="js") == ""
 
 
 def test_page_in_typescript_is_checked_as_documented(built: Path, tmp_path: Path) -> None:
-    assert check_types(built / "client.d.ts", tmp_path) == ""
+    assert check_types(built, tmp_path) == ""
 
 
-def test_declarations_name_no_internal_members(built: Path) -> None:
-    declarations = (built / "client.d.ts").read_text()
+@pytest.mark.parametrize(
+    ("name", "member"), [("client", "release(): void"), ("live", "load(): Promise<void>")]
+)
+def test_declarations_name_no_internal_members(built: Path, name: str, member: str) -> None:
+    declarations = (built / f"{name}.d.ts").read_text()
 
     assert re.findall(r"^\s+(?:get )?_\w+", declarations, re.M) == []
-    assert "release(): void" in declarations
+    assert member in declarations
 
 
-def test_module_is_small(built: Path) -> None:
+def test_modules_are_small(built: Path) -> None:
     assert len(gzip.compress((built / "client.js").read_bytes(), 9)) <= LARGEST
+    blocks = [(built / f"{name}.js").read_bytes() for name in ("fragments", "live")]
+    assert sum(len(gzip.compress(each, 9)) for each in blocks) <= LARGEST_OF_BLOCKS
+    assert len((SOURCES / "live.js").read_text().splitlines()) <= LINES
 
 
-def test_source_map_has_the_source(built: Path) -> None:
-    found = json.loads((built / "client.js.map").read_text())
+@pytest.mark.parametrize("name", MODULES)
+def test_source_map_has_the_source(built: Path, name: str) -> None:
+    found = json.loads((built / f"{name}.js.map").read_text())
 
-    assert found["sourcesContent"] == [SOURCE.read_text()]
-    assert (built / "client.js").read_text().rstrip().endswith("sourceMappingURL=client.js.map")
+    assert found["sourcesContent"] == [(SOURCES / f"{name}.js").read_text()]
+    assert (built / f"{name}.js").read_text().rstrip().endswith(f"sourceMappingURL={name}.js.map")
 
 
 def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> None:
@@ -104,17 +118,18 @@ def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> N
     assert Path(storage.stored_name(names[1])).name in (tmp_path / stored).read_text()
 
 
-def test_minified_module_exports_the_names_of_the_source(built: Path) -> None:
+@pytest.mark.parametrize(("name", "one"), [("client", "ChannelHandle"), ("live", "liveClient")])
+def test_minified_module_exports_the_names_of_the_source(built: Path, name: str, one: str) -> None:
     script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"
     command = [find_node(), "--input-type=module", "--eval", script]
 
     exported = [
         json.loads(subprocess.check_output([*command, module.as_uri()]))
-        for module in (SOURCE, built / "client.js")
+        for module in (SOURCES / f"{name}.js", built / f"{name}.js")
     ]
 
     assert exported[0] == exported[1]
-    assert "ChannelHandle" in exported[0]
+    assert one in exported[0]
 
 
 def test_npm_package_has_the_version_of_the_python_package(built: Path, tmp_path: Path) -> None:
@@ -137,9 +152,7 @@ def test_npm_package_has_the_version_of_the_python_package(built: Path, tmp_path
     assert sorted(file["path"] for file in packed["files"]) == [
         "LICENSE",
         "README.md",
-        "dist/client.d.ts",
-        "dist/client.js",
-        "dist/client.js.map",
+        *(f"dist/{name}.{end}" for name in MODULES for end in ("d.ts", "js", "js.map")),
         "package.json",
     ]
     assert (PACKAGE / "LICENSE").read_text() == (ROOT / "LICENSE").read_text()

@@ -5,13 +5,17 @@ from __future__ import annotations
 from django.contrib.staticfiles.views import serve
 from django.urls import path
 
-from tests.site.browser import views
+from tests.site.browser import live, views
 from tests.site.lounge.urls import urlpatterns as lounge
 
 urlpatterns = [
     path("client", views.page),
     path("client/cached", views.cached),
     path("client/token", views.token),
+    path("live/page/<str:name>", live.page),
+    path("live/write/<str:name>", live.write),
+    path("live/library/<str:name>", live.library),
+    path("live/report", live.report),
     path("static/<path:path>", serve, {"insecure": True}),
     *lounge,
 ]
