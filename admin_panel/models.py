@@ -1,4 +1,8 @@
-"""Models without tables, for permissions and for the entries of the admin's log."""
+"""Models for permissions, and for the entries of the admin's log.
+
+`Publication`, `Channel` and `Connection` have no tables. `Published` says where the publications of
+an entry are.
+"""
 
 from __future__ import annotations
 
@@ -67,3 +71,22 @@ class Connection(models.Model):
 
     def __str__(self) -> str:
         return self.user
+
+
+class Published(models.Model):
+    """Where a publication of an operator is in the stream of its channel."""
+
+    id = models.BigAutoField(primary_key=True)
+    entry = models.ForeignKey("admin.LogEntry", models.CASCADE, related_name="+")
+    stream = models.CharField(max_length=64)
+    """Digest of the channel and of the epoch: names and epochs may be too long for an index."""
+    offset = models.BigIntegerField()
+
+    class Meta:
+        default_permissions = ()
+        indexes = (models.Index(fields=("stream", "offset"), name="realtime_published_stream"),)
+        verbose_name = _("position of a publication")
+        verbose_name_plural = _("positions of publications")
+
+    def __str__(self) -> str:
+        return f"#{self.offset}"

@@ -82,15 +82,16 @@ class Operator(ABC):
         """Log an act of this operator in one entry, and return it; see `audit.record`."""
 
     @contextmanager
-    def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[None]:
+    def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[LogEntry]:
         """Log the act of the `with` block on these targets in one entry, unless it raises.
+
+        The block is given the entry.
 
         In the block, publish with `on_commit=False`, as `service.publish` does: a publication
         after the commit could fail although it is logged.
         """
         with transaction.atomic(using=router.db_for_write(LogEntry)):
-            self.log(kind, targets, detail)
-            yield
+            yield self.log(kind, targets, detail)
 
 
 class UserOperator(Operator):

@@ -34,19 +34,20 @@ from realtime.cluster.survey import (
 )
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
+from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
-from realtime.errors import DISCONNECTS, NotServing
+from realtime.errors import DISCONNECTS
 from realtime.monitoring.pending_rows import Counter
 from realtime.pages import page_config
-from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.protocol.v2.codes import CLOSES
-from realtime.server_api import http, methods, operations, overview
+from realtime.server_api import operations, overview
 from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.functions import Channels
 from realtime.server_api.operations.activity import ServiceActivity
 from realtime.server_api.overview import Subscribers
+from realtime.server_api.publishing import Position
 from realtime.serving import serving
 
 from .answering import Unavailable, answering
@@ -61,6 +62,7 @@ __all__ = [
     "NodeStatus",
     "Order",
     "PastAnswer",
+    "Position",
     "Publication",
     "Unavailable",
 ]
@@ -198,13 +200,21 @@ def presence(channel: str, options: ChannelOptions) -> dict[str, ClientInfo]:
     return dict(result.presence)
 
 
-def history(channel: str, options: ChannelOptions, newest: int) -> list[Publication]:
-    """Return the newest publications that a channel keeps, newest first.
+class Kept(NamedTuple):
+    """The newest publications of a channel, and where its stream is."""
+
+    publications: list[Publication]
+    """Newest first."""
+    top: Position
+
+
+def history(channel: str, options: ChannelOptions, newest: int) -> Kept:
+    """Return the newest publications that a channel keeps.
 
     The data stay JSON, as they were published.
 
     Args:
-        newest: how many at most.
+        newest: how many at most; 0: only the position is read.
 
     Raises:
         Unavailable: the service does not answer.
@@ -215,7 +225,9 @@ def history(channel: str, options: ChannelOptions, newest: int) -> list[Publicat
             member, channel, limit=newest, reverse=True, options=options
         )
     )
-    return list(result.publications)
+    assert result.position is not None, "an operation returns it"
+    top = Position(result.position.offset, result.position.epoch)
+    return Kept(list(result.publications), top)
 
 
 def publication(channel: str, offset: int) -> Publication | None:
@@ -243,6 +255,17 @@ def observer_token(channel: str, ttl: float) -> str:
     return realtime.observer_token(channel, ttl)
 
 
+def online() -> int | None:
+    """Return the number of users who are online; None if the site has no app `realtime.online`.
+
+    Raises:
+        Unavailable: the service does not answer.
+    """
+    if serving.online is None:
+        return None
+    return read(lambda member: member.lists.size(Kind.USERS))
+
+
 def keeps_pending() -> bool:
     """Return whether the site has the app `realtime.pending`."""
     return serving.pending is not None
@@ -268,11 +291,14 @@ class PendingNumbers:
 # acting
 
 
-def publish(channel: str, data: object, **extras: Any) -> None:
+def publish(channel: str, data: object, **extras: Any) -> Position | None:
     """Publish at once, even in a transaction, so that a failure is raised here.
 
     Args:
         extras: tags, idempotency key and version, as `realtime.publish` takes them.
+
+    Returns:
+        What `realtime.publish` returns.
 
     Raises:
         Unavailable: the service does not answer.
@@ -281,7 +307,7 @@ def publish(channel: str, data: object, **extras: Any) -> None:
         ValueError: the data are not JSON that the service accepts.
     """
     with answering():
-        realtime.publish(channel, data, on_commit=False, **extras)
+        return realtime.publish(channel, data, on_commit=False, **extras)
 
 
 def remove_history(channel: str) -> None:
@@ -325,48 +351,6 @@ def unsubscribe(user: str, channel: str = "") -> list[str]:
     """
     with answering():
         return realtime.unsubscribe(user, channel)
-
-
-# commands of the server API
-
-
-def decode_params(method: str, params: bytes) -> Any:
-    """Return the params of a command as the server API reads them; None if it refuses them.
-
-    Args:
-        method: a name of `methods.METHODS`.
-        params: JSON text, or nothing.
-    """
-    decode = methods.METHODS[methods.METHOD_NUMBERS[method]].decode
-    try:
-        return None if decode is None else decode(params)
-    except Malformed:
-        return None
-
-
-def run_command(method: str, params: bytes) -> bytes:
-    """Run a command of the server API and return its result as JSON, as /api would.
-
-    Args:
-        method: a name of `methods.METHODS`.
-        params: JSON text, or nothing.
-
-    Raises:
-        Unavailable: the service does not answer.
-        Error: the service refuses the command.
-    """
-    number = methods.METHOD_NUMBERS[method]
-    with answering():
-        return serving.call(lambda member: methods.run(member, number, params))
-
-
-def run_commands(content_type: str, body: bytes) -> http.Response:
-    """Respond to a request of the server API from an authorised caller. Never raises."""
-    try:
-        return serving.call(lambda member: http.handle(member, content_type, body))
-    except NotServing as error:
-        logger.error("Could not run a command of the server API: %s", error)
-        return http.UNAVAILABLE
 
 
 # the site

@@ -112,8 +112,10 @@ TYPED_IS_IMPORTED_BY = ("realtime.console.typed", "admin_panel.service")
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
-PANEL_ASKS = ("admin_panel.service", "admin_panel.people", "admin_panel.redis_keys")
-"""The modules of the panel that know the service: all of it, what concerns one user, and Redis."""
+PANEL_ASKS = tuple(
+    f"admin_panel.{name}" for name in ("service", "people", "commands", "redis_keys")
+)
+"""The modules of the panel that know the service: all of it, users, the server API, and Redis."""
 
 PANEL_MAY_IMPORT = (
     "realtime.config",

@@ -52,7 +52,12 @@ PAGES: tuple[Page, ...] = (
         channel.show,
         listed=False,
         under="channels",
-        parts={"token": channel.token, "data": channel.data, "remove": channel.remove},
+        parts={
+            "token": channel.token,
+            "publishers": channel.named,
+            "data": channel.data,
+            "remove": channel.remove,
+        },
     ),
     Page(
         "user",

@@ -6,6 +6,7 @@ only the newest publications, and many clients only if the operator asks for the
 
 from __future__ import annotations
 
+import re
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
@@ -24,7 +25,7 @@ from .. import audit, service
 from ..json_text import JSONText, json_text
 from ..paging import page_of
 from ..panel import PageRequest
-from ..publishing.recent import publishers
+from ..publishing.positions import publishers
 from ..service import ClientInfo, Publication
 from ..words import kinds_of, words_of
 
@@ -36,6 +37,11 @@ PRESENCE_READ = 2_000
 
 HISTORY_READ = 2_000
 """Publications in the list of the history."""
+
+NAMED = 100
+"""Publications of the tail of which the publisher is looked for at once."""
+
+_OFFSET = re.compile(r"[0-9]{1,19}")
 
 TOKEN_TTL = 300.0
 """Seconds for which an operator who lost the permission can still watch, at most."""
@@ -140,11 +146,11 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
         present = page_of(clients, PRESENCE_PAGE_SIZE, number)
         present.object_list = [_present(info) for info in present]
     if options.keeps_history:
-        publications = service.history(channel, options, HISTORY_READ + 1)
+        publications, top = service.history(channel, options, HISTORY_READ + 1)
         is_cut = len(publications) > HISTORY_READ
         del publications[HISTORY_READ:]
         kept = page_of(publications, HISTORY_PAGE_SIZE, request.http.GET.get("kept"))
-        operators = publishers(channel, list(kept))
+        operators = publishers(channel, top.epoch, [each.offset for each in kept])
         kept.object_list = [_kept(each, operators.get(each.offset, "")) for each in kept]
     return State(
         subscribers[channel], subscribers.missing, num_users, present, kept, is_crowded, is_cut
@@ -169,6 +175,17 @@ def token(request: PageRequest) -> HttpResponse:
     except Error as error:
         return JsonResponse({"code": error.code, "message": error.message}, status=404)
     return JsonResponse({"token": token})
+
+
+def named(request: PageRequest) -> HttpResponse:
+    """Give the page's script the operators who published what its tail shows: offset → name."""
+    channel, offsets = (request.http.GET.get(name, "") for name in ("channel", "offsets"))
+    numbers = [int(text) for text in offsets.split(",")[:NAMED] if _OFFSET.fullmatch(text)]
+    try:
+        top = service.history(channel, service.options_of(channel), 0).top
+    except (Error, service.Unavailable):
+        return JsonResponse({"publishers": {}})  # the entries say "server", as before
+    return JsonResponse({"publishers": publishers(channel, top.epoch, numbers)})
 
 
 def data(request: PageRequest) -> HttpResponse:
@@ -197,7 +214,7 @@ def remove(request: PageRequest) -> HttpResponse:
             request.success(_("The history of %(channel)s was removed.") % {"channel": channel})
         else:
             options = service.options_of(channel)
-            kept = len(service.history(channel, options, HISTORY_READ + 1))
+            kept = len(service.history(channel, options, HISTORY_READ + 1).publications)
             return request.render(
                 "channel_remove.html",
                 title=_("Remove history"),

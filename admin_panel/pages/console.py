@@ -18,6 +18,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 from django import forms
+from django.contrib.admin.models import LogEntry
 from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, HttpResponseNotAllowed, JsonResponse
 from django.urls import NoReverseMatch, reverse
@@ -27,9 +28,10 @@ from django.utils.translation import gettext_lazy
 from realtime.errors import Error
 from realtime.payload import replace_lone_surrogates
 
-from .. import service
+from .. import audit, commands, service
 from ..panel import PageRequest
 from ..publishing.forms import check_json, check_number, text_area
+from ..publishing.positions import record
 from .console_methods import BY_NAME, METHODS, Command, command
 
 LONGEST = 200_000
@@ -163,13 +165,13 @@ def execute(request: PageRequest, to_run: Command) -> Answer:
         if change is None or not targets:  # nothing is done to any
             response = _run(to_run)
         else:
-            with request.operator.logged(change.kind, *targets, detail=to_run.detail):
-                try:
+            with request.operator.logged(change.kind, *targets, detail=to_run.detail) as entry:
+                if change.kind is audit.PUBLISH:
+                    response = _publish(entry, targets, to_run.detail)
+                else:
                     response = _run(to_run)
-                except Error as error:
-                    if len(targets) == len(to_run.targets):
-                        raise  # nothing was done
-                    ok, response = False, _error(error)
+            if len(targets) < len(to_run.targets):
+                service.options_of(to_run.targets[len(targets)])  # refuses: the API stops there
     except Error as error:
         ok, response = False, _error(error)
     milliseconds = (time.perf_counter() - started) * 1000
@@ -221,8 +223,14 @@ def _depth(text: bytes) -> int:
     return deepest
 
 
+def _publish(entry: LogEntry, channels: list[str], data: str) -> bytes:
+    """Publish as the API does, and keep where the publications of the entry are."""
+    record(entry, zip(channels, commands.publish(channels, data), strict=True))
+    return b'{"result":{}}'
+
+
 def _run(to_run: Command) -> bytes:
-    result = service.run_command(to_run.method.name, to_run.params.encode())
+    result = commands.run_command(to_run.method.name, to_run.params.encode())
     return b'{"result":%b}' % result
 
 

@@ -17,7 +17,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 from msgspec import Struct
 
-from .. import audit, service
+from .. import audit, commands
 from ..operators import Operator
 
 
@@ -70,7 +70,7 @@ def command(method: Method, params: str) -> Command:
     """Return a command with its targets. One that the API refuses changes nothing: it has none."""
     if method.change is None:
         return Command(method, params, [])
-    decoded = service.decode_params(method.name, params.encode())
+    decoded = commands.decode_params(method.name, params.encode())
     if decoded is None:
         return Command(method, params, [])
     # an empty name in a broadcast keeps its place, because the API stops there

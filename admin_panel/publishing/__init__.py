@@ -4,5 +4,6 @@ forms          the form and its fields
 reach          subscribers and refusals of the channels, before publishing
 threshold      the size from which a publication must be confirmed
 send           publishing, with one entry in the log
+positions      where publications of operators are, so that the history can name them
 recent         the last publications, from the log
 """

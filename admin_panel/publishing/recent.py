@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from typing import NamedTuple
 
 from django.contrib.admin.models import LogEntry
-from django.db import DatabaseError
 
 from .. import audit, channel_names
 from ..operators import Operator
-from ..service import Publication as Kept
 
 SHOWN = 10
 """Publications in the list."""
@@ -21,9 +18,6 @@ MAX_ENTRIES = 200
 """Entries of the log that are read for the list."""
 
 CHANNELS_SHOWN = 5
-
-ONE_ACTION = 30.0
-"""Longest time in seconds between an entry and its last publication: there may be a thousand."""
 
 
 class Publication(NamedTuple):
@@ -72,40 +66,6 @@ def publication(operator: Operator, pk: str) -> Publication | None:
     entry = None if key is None else audit.entries(audit.PUBLISH).filter(pk=key).first()
     found = _publication(entry, operator) if entry is not None else None
     return found if found and found.channels else None
-
-
-def publishers(channel: str, publications: Sequence[Kept]) -> dict[int, str]:
-    """Return which operators published what a channel keeps: offset → name.
-
-    History does not keep it. An entry of the log about this channel, from the same time and with
-    the same data, tells it; only the newest entries are compared.
-    """
-    wanted = {each.offset: each for each in publications if each.info is None and each.time}
-    if not wanted:
-        return {}
-    oldest = min(each.time for each in wanted.values()) / 1000 - ONE_ACTION
-    try:
-        entries = list(audit.entries(audit.PUBLISH)[:MAX_ENTRIES])
-    except DatabaseError:
-        return {}
-    found: dict[int, str] = {}
-    for entry in entries:
-        at = entry.action_time.timestamp()
-        if at < oldest:
-            break
-        if channel not in audit.targets_of(entry):
-            continue
-        for offset, kept in wanted.items():
-            if abs(kept.time / 1000 - at) < ONE_ACTION and _has_data(kept, audit.detail_of(entry)):
-                found[offset] = entry.user.get_username()
-    return found
-
-
-def _has_data(kept: Kept, detail: str) -> bool:
-    data = kept.data.raw.decode()
-    if len(detail) > audit.DETAIL_MAX_LENGTH:
-        return data[: audit.DETAIL_MAX_LENGTH] == detail[: audit.DETAIL_MAX_LENGTH]
-    return data == detail
 
 
 def _publication(entry: LogEntry, operator: Operator) -> Publication:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
 
 import msgspec
@@ -14,6 +14,8 @@ from realtime.errors import Error
 
 from .. import audit, service
 from ..operators import Operator
+from ..service import Position
+from .positions import is_own, record
 
 
 class Outcome(NamedTuple):
@@ -60,6 +62,7 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
     """
     value = msgspec.Raw(data.encode())
     outcomes: list[Outcome] = []
+    own: list[tuple[str, Position | None]] = []
     unavailable: service.Unavailable | None = None
     with transaction.atomic(using=router.db_for_write(LogEntry)):
         # first, so that nothing is published that cannot be logged
@@ -69,7 +72,8 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
                 outcomes.append(Outcome(channel, _("Not tried.")))
                 continue
             try:
-                service.publish(channel, value, **extras)
+                before = _top(channel, extras)
+                position = service.publish(channel, value, **extras)
             except Error as error:
                 text = _("Error %(code)d: %(message)s.")
                 problem = text % {"code": error.code, "message": error.message}
@@ -79,7 +83,18 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
                 outcomes.append(Outcome(channel, f"{reason.title}."))
             else:
                 outcomes.append(Outcome(channel))
+                if position is not None and is_own(position, before):
+                    own.append((channel, position))
         sent = Sent(outcomes, unavailable)
         if sent.failed:
             audit.narrow(entry, sent.published)
+        record(entry, own)
     return sent
+
+
+def _top(channel: str, extras: Mapping[str, Any]) -> Position | None:
+    """Return the top of a stream, if what is published may be a repetition; otherwise None."""
+    if extras.get("once") is None and extras.get("version") is None:
+        return None
+    options = service.options_of(channel)
+    return service.history(channel, options, 0).top if options.keeps_history else None

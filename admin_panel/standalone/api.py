@@ -22,7 +22,7 @@ from django.views.decorators.debug import sensitive_post_parameters, sensitive_v
 from realtime.config import sources
 from realtime.server_api import http
 
-from .. import service
+from ..commands import run_commands
 from . import signin
 from .limiter import Limited, address_of
 
@@ -75,7 +75,7 @@ def commands(request: HttpRequest) -> HttpResponse:
         body = request.body
     except RequestDataTooBig:
         return respond(http.TOO_LARGE)
-    return respond(service.run_commands(request.headers.get("Content-Type", ""), body))
+    return respond(run_commands(request.headers.get("Content-Type", ""), body))
 
 
 @sensitive_variables("passwords")

@@ -16,9 +16,6 @@ from admin_panel import audit
 from admin_panel.operators import UserOperator
 from admin_panel.pages import log
 from admin_panel.publishing.forms import TagsField
-from admin_panel.publishing.recent import publishers
-from realtime.payload import check
-from realtime.protocol.messages import ClientInfo, Publication
 from tests.panel.urls import configure, url
 from tests.panel.urls import signed_in as sign_in
 
@@ -165,34 +162,6 @@ def test_data_that_the_log_has_cut_are_not_published_again(
 
     assert re.findall(r"<textarea[^>]*>\s*([^<]*)</textarea>", form)[:2] == ["demo:a", ""]
     assert "only the beginning of the data" in form
-
-
-# who published what a channel keeps
-
-
-def kept(offset: int, data: str, time: datetime, *, client: bool = False) -> Publication:
-    """What the history has."""
-    info = ClientInfo("17", "c") if client else None
-    return Publication(check(data.encode()), info, offset, "", None, int(time.timestamp() * 1000))
-
-
-def test_history_names_the_operator_who_published_where_the_log_tells_it(
-    operator: UserOperator,
-) -> None:
-    long = '"' + "x" * 600 + '"'
-    for data in ('{"a": 1}', long):
-        at(operator.log(audit.PUBLISH, ["demo:b", "demo:a"], data), NOON)
-    soon = NOON + timedelta(seconds=1)
-    publications = [
-        kept(1, '{"a": 1}', soon),
-        kept(2, long, soon),
-        kept(3, '{"a":1}', soon),  # another spelling: not what the operator sent
-        kept(4, '{"a": 1}', soon + timedelta(minutes=1)),
-        kept(5, '{"a": 1}', soon, client=True),
-    ]
-
-    assert publishers("demo:a", publications) == {1: "ada", 2: "ada"}
-    assert publishers("demo:c", publications) == {}
 
 
 @pytest.mark.parametrize(

@@ -36,6 +36,7 @@ OPENED_BY = {
     "channels": VIEW,
     "channel": VIEW,
     "channel_token": VIEW,
+    "channel_publishers": VIEW,
     "channel_data": VIEW,
     "channel_remove": set(),
     "user": VIEW,

@@ -26,6 +26,7 @@ NAMES = [
 QUERIES: dict[str, dict[str, str]] = {
     "channel": {"channel": "demo:a"},
     "channel_token": {"channel": "demo:a"},
+    "channel_publishers": {"channel": "demo:a", "offsets": "1"},
     "channel_data": {"channel": "demo:a", "offset": "1"},
     "channel_remove": {"channel": "demo:a"},
     "user": {"user": "42"},
@@ -54,6 +55,7 @@ WITHOUT_SERVICE = {
     "channels": 503,
     "channel": 503,
     "channel_token": 200,
+    "channel_publishers": 200,
     "channel_data": 503,
     "channel_remove": 503,
     "user": 503,

@@ -3,6 +3,7 @@
 import { Client } from "../realtime/client.js";
 import { copyFrom } from "./clipboard.js";
 import { Held } from "./held.js";
+import { Publishers } from "./publishers.js";
 import { Painter, entryOf, lineOf, searchable } from "./tail_entry.js";
 
 /** Limit of the waiting entries, and of the shown ones. */
@@ -43,6 +44,7 @@ export class Tail {
   #client;
   #held = new Held(LIMIT);
   #entries = new WeakMap(); // of the items in the list
+  #publishers;
   #paused = false;
   #scheduled = false;
   #refused = false;
@@ -53,6 +55,7 @@ export class Tail {
   constructor(section) {
     this.#texts = section.dataset;
     this.#painter = new Painter(document.getElementById("tail-entry"), this.#texts);
+    this.#publishers = new Publishers(this.#texts.publishersUrl, (entry, name) => this.#name(entry, name));
     const getToken = async () => {
       const token = await fetchToken(this.#texts.tokenUrl);
       this.#refused = token === null;
@@ -156,10 +159,21 @@ export class Tail {
       const item = this.#painter.draw(entry);
       this.#entries.set(item, entry);
       item.hidden = !this.#matches(entry);
+      if (entry.kind === "publish" && !entry.client && entry.offset) this.#publishers.ask(entry);
       return item;
     });
     this.#list.prepend(...items);
     while (this.#list.childElementCount > SHOWN) this.#list.lastElementChild.remove();
+    this.#updateCounts();
+  }
+
+  /** Shows which operator published an entry, if it is still in the list. */
+  #name(entry, name) {
+    entry.operator = name;
+    const item = [...this.#list.children].find((each) => this.#entries.get(each) === entry);
+    if (!item) return;
+    this.#painter.name(item, name);
+    item.hidden = !this.#matches(entry);
     this.#updateCounts();
   }
 

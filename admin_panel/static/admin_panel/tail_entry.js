@@ -17,6 +17,7 @@ export function entryOf(kind, { info, data, offset, uid, tags = {}, recovered = 
     tags,
     user: info?.user,
     client: info?.client,
+    operator: undefined, // who published it in the panel, as soon as that is known
     late: recovered,
     note,
     text: text.slice(0, LONGEST),
@@ -35,17 +36,17 @@ function onOneLine(value) {
 }
 
 /** Returns one line of JSON for the clipboard. */
-export function lineOf({ kind, at, offset, uid, tags, user, client, note, text, isCut }) {
+export function lineOf({ kind, at, offset, uid, tags, user, client, operator, note, text, isCut }) {
   const given = Object.keys(tags).length ? tags : undefined;
-  const head = JSON.stringify({ time: at, kind, offset, uid, tags: given, user, client, note: note || undefined });
+  const head = JSON.stringify({ time: at, kind, offset, uid, tags: given, user, client, operator, note: note || undefined });
   if (!text) return head;
   return `${head.slice(0, -1)},"data":${isCut ? JSON.stringify(text) : text}}`;
 }
 
 /** Returns the text that the filter searches, in lower case. */
-export function searchable({ kind, offset, uid, tags, user, client, note, text }) {
+export function searchable({ kind, offset, uid, tags, user, client, operator, note, text }) {
   const named = Object.entries(tags).map((tag) => tag.join("="));
-  return [kind, offset, uid, ...named, user, client, note, text].join(" ").toLowerCase();
+  return [kind, offset, uid, ...named, user, client, operator, note, text].join(" ").toLowerCase();
 }
 
 /** Makes list items of entries, from the template of the page. */
@@ -97,6 +98,16 @@ export class Painter {
       item.append(this.#json(entry));
     }
     return item;
+  }
+
+  /** Shows on an item which operator published it. */
+  name(item, name) {
+    item.querySelector('[data-part="server"]').hidden = true;
+    show(item, "is-operator");
+    const link = element("a");
+    link.href = `${this.#texts.logUrl}&operator=${encodeURIComponent(name)}`;
+    link.append(element("bdi", "panel-name", name));
+    show(item, "operator").append(link);
   }
 
   #tag(template, name, value) {
