@@ -129,10 +129,12 @@ Values = dict[int, float]
 
 def values_of(past: Past, measure: Measure) -> Values:
     """Return the values of a measure, over all nodes that have the sample."""
-    return {
-        slot: measure.over(measure.figure(node, slot) for node in nodes) * measure.factor
-        for slot, nodes in past.sampled.items()
-    }
+    values: Values = {}
+    for node in past.nodes:  # by column, not by sample: there may be a hundred nodes
+        for slot, value in zip(node.slots, measure.figure(node), strict=True):
+            known = values.get(slot)
+            values[slot] = value if known is None else measure.over(known, value)
+    return {slot: values[slot] * measure.factor for slot in past.sampled}
 
 
 def _chart(past: Past, plan: Plan, series: Sequence[Values]) -> Chart:

@@ -11,6 +11,9 @@ from django.utils.translation import gettext_lazy, ngettext
 
 from .past import OPTIONS_CHANGED, ServiceEvent
 
+OPERATORS = "operators"
+"""The group of what operators did, which the log tells, and no node."""
+
 GROUPS: Mapping[str, tuple[str | Promise, frozenset[str]]] = {
     "nodes": (
         gettext_lazy("Nodes"),
@@ -22,6 +25,7 @@ GROUPS: Mapping[str, tuple[str | Promise, frozenset[str]]] = {
         frozenset({"mass_disconnect", "slow_clients", "refused"}),
     ),
     "users": (gettext_lazy("Users"), frozenset({"blocked", "unblocked"})),
+    OPERATORS: (gettext_lazy("Operators"), frozenset()),
     "load": (gettext_lazy("Load"), frozenset({"late_loop"})),
     "errors": (gettext_lazy("Errors"), frozenset({"error"})),
     "warnings": (gettext_lazy("Warnings"), frozenset({"warning"})),

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import operator
+from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from django.utils.functional import Promise
@@ -10,22 +11,30 @@ from django.utils.translation import gettext_lazy
 
 from .past import NodePast
 
-Figure = Callable[[NodePast, int], float]
+Figure = Callable[[NodePast], Sequence[float]]
+"""Returns the values of a node, in each of its samples."""
 
 
 def rate(*names: str) -> Figure:
     """Return a figure: what was counted in a second, added up."""
-    return lambda node, slot: sum(node.rate(name, slot) for name in names)
+    return lambda node: _added(node, names)
 
 
-def closed(node: NodePast, slot: int) -> float:
+def closed(node: NodePast) -> Sequence[float]:
     """Return the connections that ended in a second."""
-    return sum(node.rate(name, slot) for name in node.names("closed:"))
+    return _added(node, node.names("closed:"))
+
+
+def _added(node: NodePast, names: Sequence[str]) -> Sequence[float]:
+    if len(names) == 1:
+        return node.rates(names[0])
+    columns = [node.rates(name) for name in names]
+    return [sum(values) for values in zip(*columns, strict=True)] or [0.0] * len(node.slots)
 
 
 def state(name: str, factor: float = 1) -> Figure:
     """Return a figure that goes up and down."""
-    return lambda node, slot: node.state(name, slot) * factor
+    return lambda node: [value * factor for value in node.states(name)]
 
 
 class Measure(NamedTuple):
@@ -33,8 +42,8 @@ class Measure(NamedTuple):
 
     label: str | Promise
     figure: Figure
-    over: Callable[[Iterable[float]], float] = sum
-    """What makes one value of those of all nodes."""
+    over: Callable[[float, float], float] = operator.add
+    """What makes one value of those of two nodes."""
     factor: float = 1
 
 
@@ -69,6 +78,11 @@ OF_SERVICE = (
             Measure(gettext_lazy("opened"), rate("opened"), factor=60),
             Measure(gettext_lazy("closed"), closed, factor=60),
         ),
+    ),
+    Plan(
+        "commands",
+        gettext_lazy("Commands per second"),
+        (Measure(gettext_lazy("commands per second"), rate("commands")),),
     ),
     Plan(
         "refused",

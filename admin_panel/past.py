@@ -16,9 +16,9 @@ from collections.abc import Sequence
 from datetime import datetime
 from functools import cached_property
 from itertools import pairwise
-from typing import NamedTuple
 
 from django.utils import timezone
+from msgspec import Struct
 
 from . import service
 from .service import SLOT_SECONDS, Event, PastAnswer, Unavailable
@@ -53,7 +53,9 @@ class NodePast:
         # a difference of less than half a slot is the way of the answer
         self._late = late if slots else 0.0
         self.started = answer.started + self._late
-        self._place = {slot + slots: place for place, slot in enumerate(answer.slots)}
+        self.slots = [slot + slots for slot in answer.slots]
+        """The numbers of its samples."""
+        self._known = frozenset(self.slots)
         self.events = [self._moved(event) for event in answer.events]
 
     def _moved(self, event: Event) -> Event:
@@ -64,21 +66,20 @@ class NodePast:
 
     def has(self, slot: int) -> bool:
         """Return whether there is a sample with this number."""
-        return slot in self._place
+        return slot in self._known
 
     def ran_at(self, slot: int) -> bool:
         """Return whether the node should have such a sample, because it ran."""
         return self.started <= (slot - 1) * SLOT_SECONDS
 
-    def state(self, name: str, slot: int) -> int:
-        """Return a figure that goes up and down. Ask `has` first."""
-        column = self._samples.get(name)
-        return 0 if column is None else column[self._place[slot]]
+    def states(self, name: str) -> list[int]:
+        """Return a figure that goes up and down, in each sample."""
+        return self._samples.get(name) or [0] * len(self.slots)
 
-    def rate(self, name: str, slot: int) -> float:
-        """Return in a second what was counted. Ask `has` first."""
-        span = self.state("span", slot)
-        return self.state(name, slot) * 1000 / span if span else 0.0
+    def rates(self, name: str) -> list[float]:
+        """Return in a second what was counted, in each sample."""
+        spans = zip(self.states(name), self.states("span"), strict=True)
+        return [count * 1000 / span if span else 0.0 for count, span in spans]
 
     def names(self, prefix: str) -> list[str]:
         """Return the figures whose names begin so."""
@@ -86,10 +87,11 @@ class NodePast:
 
     def total(self, name: str, slots: range) -> int:
         """Return the sum of a figure over these samples."""
-        return sum(self.state(name, slot) for slot in slots if self.has(slot))
+        counts = zip(self.slots, self.states(name), strict=True)
+        return sum(count for slot, count in counts if slot in slots)
 
 
-class ServiceEvent(NamedTuple):
+class ServiceEvent(Struct, frozen=True, gc=False):
     """An event, and the nodes that saw it."""
 
     event: Event
@@ -126,18 +128,21 @@ class Past:
         return Past(nodes, (), self.at) if nodes else None
 
     @cached_property
-    def sampled(self) -> dict[int, list[NodePast]]:
-        """Sample → the nodes that have it, for those that any node has."""
-        found = {slot: [node for node in self.nodes if node.has(slot)] for slot in self.slots}
-        return {slot: nodes for slot, nodes in found.items() if nodes}
+    def sampled(self) -> dict[int, int]:
+        """Sample → how many nodes have it, for those that any node has."""
+        counts: dict[int, int] = {}
+        for node in self.nodes:
+            for slot in node.slots:
+                counts[slot] = counts.get(slot, 0) + 1
+        return {slot: counts[slot] for slot in self.slots if slot in counts}
 
     @cached_property
     def partial(self) -> frozenset[int]:
         """The samples that a node has not although it ran, and that others have."""
         return frozenset(
             slot
-            for slot, nodes in self.sampled.items()
-            if len(nodes) < len(self.nodes)
+            for slot, number in self.sampled.items()
+            if number < len(self.nodes)
             and any(node.ran_at(slot) and not node.has(slot) for node in self.nodes)
         )
 
@@ -158,23 +163,23 @@ class Past:
     @cached_property
     def events(self) -> list[ServiceEvent]:
         """The events of all nodes, newest first; what several nodes saw once."""
-        found: list[tuple[Event, set[str]]] = []
+        told = [(event, node.name) for node in self.nodes for event in node.events]
+        told += [(event, event.text) for event in self._changed_options()]
+        told.sort(key=_since)
+        found: list[tuple[Event, set[str] | tuple[str]]] = []
         same: dict[tuple[str, str], tuple[Event, set[str]]] = {}
-        told = [(event, node) for node in self.nodes for event in node.events]
-        for event, node in sorted(told, key=lambda each: each[0].first):
+        for event, name in told:
+            if event.kind not in SEEN_BY_ALL:
+                found.append((event, (name,)))
+                continue
             key = (event.kind, event.subject)
-            if event.kind in SEEN_BY_ALL:
-                known = same.get(key)
-                if known is not None and event.first - known[0].first < SAME:
-                    known[1].add(node.name)
-                    continue
-                same[key] = (event, {node.name})
-                found.append(same[key])
-            else:
-                found.append((event, {node.name}))
-        found.extend((event, {event.text}) for event in self._changed_options())
-        events = [ServiceEvent(event, tuple(sorted(names))) for event, names in found]
-        return sorted(events, key=lambda each: -each.event.first)
+            known = same.get(key)
+            if known is not None and event.first - known[0].first < SAME:
+                known[1].add(name)
+                continue
+            same[key] = (event, {name})
+            found.append(same[key])
+        return [ServiceEvent(event, tuple(sorted(names))) for event, names in reversed(found)]
 
     def _changed_options(self) -> list[Event]:
         nodes = sorted(self.nodes, key=lambda node: node.started)
@@ -183,6 +188,11 @@ class Past:
             for before, node in pairwise(nodes)
             if node.options != before.options
         ]
+
+
+def _since(told: tuple[Event, str]) -> float:
+    """Return when an event happened for the first time."""
+    return told[0].first
 
 
 class _Memory:

@@ -84,6 +84,8 @@ class Now(NamedTuple):
     """Names of the nodes that did not answer."""
     room: float = math.inf
     """How many more subscriptions the user may have at the node where that is the fewest."""
+    subscriptions: tuple[int, ...] | None = None
+    """How many each connection has, without that to the channel; None if there is none."""
 
     def is_subscribed(self, channel: str) -> bool:
         """Return whether a connection is subscribed to a channel."""
@@ -108,7 +110,8 @@ def now(user: str, channel: str) -> Now:
     room = min(
         (_room(answer.connections, channel) for answer in surveyed.answers), default=math.inf
     )
-    return Now(reports, blocked().get(user), total, surveyed.missing, room)
+    counts = tuple(_others(report, channel) for report in reports) or None
+    return Now(reports, blocked().get(user), total, surveyed.missing, room, counts)
 
 
 def _room(reports: Sequence[ClientReport], channel: str) -> float:
@@ -116,7 +119,12 @@ def _room(reports: Sequence[ClientReport], channel: str) -> float:
     most = sources.current().user_channel_limit
     if most <= 0 or not reports:
         return math.inf
-    return most - sum(report.num_channels - (channel in report.channels) for report in reports)
+    return most - sum(_others(report, channel) for report in reports)
+
+
+def _others(report: ClientReport, channel: str) -> int:
+    """Return how many subscriptions a connection has besides that to the channel."""
+    return report.num_channels - (channel in report.channels)
 
 
 def blocked() -> dict[str, float]:

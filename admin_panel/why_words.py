@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
 from django.utils.functional import Promise
+from django.utils.translation import gettext
 from django.utils.translation import gettext_lazy as _
 
 
@@ -16,6 +17,20 @@ class CheckWords(NamedTuple):
     """What is so when it passes."""
     refuses: str | Promise
     """What is so when it refuses, and what helps."""
+
+
+def room_in_words(subscriptions: Sequence[int] | None, limit: int) -> str:
+    """Return how many connections of a user have room for one more subscription.
+
+    Args:
+        subscriptions: how many each has; None if no connection is known.
+        limit: how many a connection may have.
+    """
+    if not subscriptions:
+        return gettext("It cannot be said: no connection of the user is known.")
+    room = sum(number < limit for number in subscriptions)
+    text = gettext("Connections that have room: %(room)d of %(all)d.")
+    return text % {"room": room, "all": len(subscriptions)}
 
 
 CHECKS: Mapping[str, CheckWords] = {

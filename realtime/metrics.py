@@ -75,6 +75,7 @@ class Counters:
     __slots__ = (
         "_deliveries",
         "command_errors",
+        "commands",
         "disconnects",
         "interruptions",
         "lost_streams",
@@ -93,6 +94,8 @@ class Counters:
         """Connections that were opened."""
         self.disconnects = Tally()
         """Connections that ended, by code; "0" where the client went."""
+        self.commands = 0
+        """Commands of clients."""
         self.command_errors = Tally()
         """Commands of clients that failed, by method and code."""
         self.recoveries = Tally()

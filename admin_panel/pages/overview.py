@@ -10,11 +10,16 @@ from django.http import HttpResponse, JsonResponse
 
 from .. import service
 from ..charts import draw
-from ..health import Health, Look, watch
+from ..health import Health, Look, Remembered, watch
 from ..measures import OF_SERVICE
 from ..panel import PageRequest
 from ..past import memory
 from ..service import NodeStatus
+
+COUNTED = 20_000
+"""Users up to which those who are online are counted: the names of all are read for it."""
+COUNT_REMEMBERED = 5.0
+"""Seconds for which their number counts."""
 
 
 class Totals(NamedTuple):
@@ -36,6 +41,8 @@ class State(NamedTuple):
     round_trip_ms: float | None
     as_of: datetime | None
     """When it was so, if the service does not answer now."""
+    online: int | None = None
+    """Users who are online, each once; None where that is not known."""
 
 
 def show(request: PageRequest) -> HttpResponse:
@@ -96,12 +103,24 @@ def state_of(look: Look) -> State | None:
     if look.seen is None:
         return None
     nodes, round_trip = look.seen.state
+    totals = totals_of(nodes)
     return State(
         nodes,
-        totals_of(nodes),
+        totals,
         None if round_trip is None else round_trip * 1000,
         None if look.unavailable is None else look.seen.at,
+        None if totals.users > COUNTED or look.unavailable is not None else _online.get(),
     )
+
+
+def _count() -> int | None:
+    try:
+        return service.online()
+    except service.Unavailable:
+        return None
+
+
+_online = Remembered(COUNT_REMEMBERED, _count)
 
 
 def totals_of(nodes: list[NodeStatus]) -> Totals:

@@ -160,9 +160,7 @@ def show(request: PageRequest) -> HttpResponse:
     """Show the user in the query, and who else was found; without one, a search field."""
     user = _user(request)
     if not user:
-        return request.render(
-            "user.html", is_anonymous="user" in request.http.GET, blocked=_blocked(request)
-        )
+        return _without_user(request)
     try:
         state = read(request, user)
         past, until = people.past(user), people.blocked().get(user)
@@ -185,14 +183,16 @@ def show(request: PageRequest) -> HttpResponse:
     )
 
 
-def _blocked(request: PageRequest) -> BlockedUsers | None:
-    """Return the users who are blocked; None if the service does not answer."""
+def _without_user(request: PageRequest) -> HttpResponse:
+    """Show the search field, and the users who are blocked."""
+    if "user" in request.http.GET:
+        return request.render("user.html", is_anonymous=True)
     try:
         ends = list(people.blocked().items())
-    except service.Unavailable:
-        return None
+    except service.Unavailable as unavailable:
+        return request.render("user.html", status=503, unavailable=unavailable)
     first = [(user, _moment(end)) for user, end in ends[:FOUND]]
-    return BlockedUsers(first, len(ends))
+    return request.render("user.html", blocked=BlockedUsers(first, len(ends)))
 
 
 def read(request: PageRequest, user: str) -> State:

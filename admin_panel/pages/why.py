@@ -29,14 +29,13 @@ from ..people import (
     Action,
     Explanation,
     Inspected,
-    Judgement,
     Now,
     Outcome,
     Question,
     Step,
 )
 from ..why_words import ACTIONS as ACTION_WORDS
-from ..why_words import CHECKS
+from ..why_words import CHECKS, room_in_words
 from .namespaces import ORIGINS, Value, value_of
 
 LONGEST = 1000
@@ -151,6 +150,7 @@ def show(request: PageRequest) -> HttpResponse:
         subscribed=_is_subscribed(context["subscribed"], now, channel),
         blocked=now.blocked_until is not None,
         room=now.room,
+        subscriptions=now.subscriptions,
         token=token if is_for_channel else "",
     )
     if asked.token:
@@ -170,7 +170,7 @@ def show(request: PageRequest) -> HttpResponse:
             Verdict(each, ACTION_WORDS[each], found.outcome, each == chosen)
             for each, found in explanations.items()
         ],
-        lines=[_line(step, channel, asked.judgement) for step in explanation.steps],
+        lines=[_line(step, channel, asked) for step in explanation.steps],
         judgement=asked.judgement if asked.token else None,
         inspected=inspected,
         claims=None if inspected is None else _shown(inspected),
@@ -224,15 +224,17 @@ def _first_refused(explanations: Mapping[Action, Explanation]) -> Action:
     return next(refused, "subscribe")
 
 
-def _line(step: Step, channel: str, judgement: Judgement) -> Line:
-    words = CHECKS[step.name]
+def _line(step: Step, channel: str, asked: Question) -> Line:
+    words, why = CHECKS[step.name], ""
+    if step.name == "token":
+        why = asked.judgement.why
+    elif step.name == "limit":
+        why = room_in_words(asked.subscriptions, sources.current().client_channel_limit)
     if step.outcome is not Outcome.REFUSED:
-        why = judgement.why if step.name == "token" and step.outcome is Outcome.UNKNOWN else ""
-        return Line(words.passes, step.outcome, why=why)
+        return Line(words.passes, step.outcome, why=why if step.outcome is Outcome.UNKNOWN else "")
     error = step.error
     assert error is not None
     message = error.message if isinstance(error, Error) else error.reason
-    why = judgement.why if step.name == "token" else ""
     return Line(words.refuses, step.outcome, error.code, message, why, _facts(step, channel))
 
 

@@ -156,6 +156,7 @@ class Dispatcher:
         client = self.client
         client.session.check(command)
         node = client.node
+        node.counters.commands += 1
         if node.has_rates and not self._is_within(command.method):
             client.reply_error(command, TooManyRequests())
             return

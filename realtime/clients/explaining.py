@@ -47,6 +47,9 @@ _CHECKS: Mapping[Action, Checks] = {
     "history": HISTORY,
 }
 
+_LIMIT = "limit"
+"""The check of the subscriptions that a connection has."""
+
 DeciderOf: TypeAlias = Callable[[Action, ChannelName, ChannelOptions], Decider]
 """Returns what of the site decides about a command in a channel."""
 
@@ -77,6 +80,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """Whether the user is blocked."""
     room: float = math.inf
     """How many more subscriptions the user may have."""
+    subscriptions: tuple[int, ...] | None = None
+    """How many subscriptions each connection of the client has; None if that is not known."""
     token: str = ""
     """A subscription token."""
     judgement: Judgement = Judgement()
@@ -95,10 +100,14 @@ class Explanation(NamedTuple):
 
     @property
     def outcome(self) -> Outcome:
-        """PASSED, REFUSED, or UNKNOWN if it is left to the site."""
+        """PASSED, REFUSED, or UNKNOWN if it is left to the site.
+
+        How many subscriptions a connection has does not make it UNKNOWN: see `_with_limit`.
+        """
         if self.refusal is not None:
             return Outcome.REFUSED
-        unknown = any(step.outcome is Outcome.UNKNOWN for step in self.steps)
+        left = (step for step in self.steps if step.name != _LIMIT)
+        unknown = any(step.outcome is Outcome.UNKNOWN for step in left)
         return Outcome.UNKNOWN if unknown else Outcome.PASSED
 
 
@@ -115,13 +124,15 @@ def explain(question: Question, config: Config, decider_of: DeciderOf) -> Explan
     channel = question.channel
     if question.subscribed:
         session.subscriptions[channel] = Subscription(ChannelOptions())
+    if question.action == "subscribe":
+        _fill(session, min(question.subscriptions or (0,)), config)
     attempt = Attempt(channel, session, config, token=question.token, room=question.room)
     steps = _connection_steps(question, config)
     if steps[-1].outcome in (Outcome.REFUSED, Outcome.NOT_ASKED):
         checks = _CHECKS[question.action].all
         steps += [Step(check.name, Outcome.NOT_ASKED, check.options) for check in checks]
         return Explanation(steps)
-    steps += _CHECKS[question.action].explain(attempt)
+    steps += _with_limit(_CHECKS[question.action].explain(attempt), question, config)
     if Explanation(steps).refusal is not None:
         return Explanation(steps)
     if question.action == "subscribe":
@@ -129,6 +140,29 @@ def explain(question: Question, config: Config, decider_of: DeciderOf) -> Explan
     elif question.action == "publish":
         steps.append(_site_step(decider_of("publish", channel, attempt.options)))
     return Explanation(steps)
+
+
+def _fill(session: Session, number: int, config: Config) -> None:
+    """Give a session as many subscriptions as a connection has, up to the limit."""
+    for one in range(min(number, config.client_channel_limit)):
+        session.subscriptions[f"\0{one}"] = Subscription(ChannelOptions())
+
+
+def _with_limit(steps: list[Step], question: Question, config: Config) -> list[Step]:
+    """Say what is not known of the limit of subscriptions, which holds for each connection.
+
+    The check was made for the connection that has the fewest. It is UNKNOWN if no connection is
+    known, or if another one has as many as it may.
+    """
+    limit, counts = config.client_channel_limit, question.subscriptions
+    if limit <= 0 or (counts and max(counts) < limit):
+        return steps
+    return [
+        Step(_LIMIT, Outcome.UNKNOWN, step.options)
+        if step.name == _LIMIT and step.outcome is Outcome.PASSED
+        else step
+        for step in steps
+    ]
 
 
 def _connection_steps(question: Question, config: Config) -> list[Step]:

@@ -277,7 +277,7 @@ class MirrorAnswer(Struct, frozen=True, tag="mirror", tag_field="answer"):
     """Whether the node has as many mirrors as it may."""
 
 
-class Event(Struct, frozen=True, array_like=True):
+class Event(Struct, frozen=True, array_like=True, gc=False):
     """Something that happened at a node, or equal things that happened within a minute."""
 
     kind: str

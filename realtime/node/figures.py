@@ -115,6 +115,7 @@ class Figures:
                 "delivered": counters.delivered,
                 "opened": counters.opened,
                 "refused": refused,
+                "commands": counters.commands,
                 "errors": sum(counters.command_errors.counts().values()),
                 "recovered": recoveries.get(("recovered",), 0),
                 "not_recovered": recoveries.get(("not recovered",), 0),

@@ -9,6 +9,7 @@ import pytest
 from realtime.cluster.sweeper import CLAIM
 from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo
+from realtime.engine.redis import lists
 from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
 from tests.engine.conftest import OpenRedisBench
@@ -85,6 +86,21 @@ async def test_names_that_another_node_lists_go_on(pair: Pair) -> None:
     assert sorted(await pair.other.engine.lists.names(Kind.USERS)) == ["both", "other"]
     await discard(pair.other, Kind.USERS, "both")
     assert pair.other.receiver.lasts[Kind.USERS] == ["both"]
+
+
+@pytest.mark.parametrize("at_once", [0, lists.MAX_NAMES_OF_UNION], ids=["in parts", "at once"])
+async def test_names_of_all_nodes_are_each_named_once(
+    pair: Pair, monkeypatch: pytest.MonkeyPatch, at_once: int
+) -> None:
+    monkeypatch.setattr(lists, "MAX_NAMES_OF_UNION", at_once)
+    names = [f"n{number}" for number in range(2 * MAX_NAMES_PER_STEP + 1)]
+    await add(pair.one, Kind.USERS, "both", *names)
+    await add(pair.other, Kind.USERS, "both", "other")
+
+    found = await pair.one.engine.lists.names(Kind.USERS)
+
+    assert sorted(found) == sorted(["both", "other", *names])
+    assert await pair.one.engine.lists.size(Kind.USERS) == len(names) + 2
 
 
 async def test_living_node_is_not_swept(pair: Pair) -> None:

@@ -5,14 +5,20 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable
+from datetime import timedelta
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
+from django.contrib.auth.models import User
 from django.test import Client
 from django.utils import timezone
 
-from admin_panel import health, past, service
+from admin_panel import audit, health, past, service
 from admin_panel.answering import answering
+from admin_panel.health import Remembered
+from admin_panel.operators import UserOperator
+from admin_panel.pages import events, overview
 from realtime.cluster.survey import SLOT_SECONDS, Event, PastAnswer, SurveyResult
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
@@ -94,7 +100,7 @@ def test_hour_is_a_table_too(admin_client: Client, given: Given) -> None:
 
     rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", table)
     assert len(rows) == 12
-    assert rows[0].count(">\N{EN DASH}<") == 8
+    assert rows[0].count(">\N{EN DASH}<") == 9
     assert ">3<" in rows[-1]
 
 
@@ -178,6 +184,33 @@ def test_totals_that_may_count_twice_say_at_most(admin_client: Client, given: Gi
     assert page(admin_client).count("<small>at most</small>") == 2
 
 
+def test_users_who_are_online_count_once_however_many_nodes_have_them(
+    admin_client: Client, given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(overview, "_online", Remembered(0.0, lambda: 1234))
+    given(now(), now(uid="U2"), nodes=2)
+
+    content = page(admin_client)
+
+    tile = content.partition('id="users-online"')[2].partition("</div>")[0]
+    assert f'<a href="{page_path("user")}">Users online</a>' in tile
+    assert "<dd>1,234</dd>" in tile
+    assert content.count("<small>at most</small>") == 1
+
+
+def test_online_users_are_not_counted_where_that_means_to_read_many_names(
+    admin_client: Client, given: Given, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def count() -> int:
+        raise AssertionError("too many to be counted")
+
+    monkeypatch.setattr(overview, "COUNTED", 1)
+    monkeypatch.setattr(overview, "_online", Remembered(0.0, count))
+    given(now())
+
+    assert 'id="users-online"' not in page(admin_client)
+
+
 # the page of events
 
 
@@ -228,6 +261,33 @@ def test_events_are_chosen_by_kind_and_text(admin_client: Client, given: Given) 
     assert rows(page(admin_client, "events", kind="warnings")) == ["Heartbeat failed"]
     assert rows(page(admin_client, "events", kind="errors", q="TASK")) == ["Background task failed"]
     assert "No event matches." in page(admin_client, "events", q="nothing like it")
+
+
+def test_what_operators_did_is_among_the_events_with_who_did_it(
+    admin_client: Client, given: Given
+) -> None:
+    operator = UserOperator(User.objects.create_user("ada"))
+    operator.log(audit.PUBLISH, ["a", "b", "c", "d"], '{"secret": 1}')
+    operator.log(audit.DISCONNECT, ["17"])
+    operator.log(audit.BLOCK, [MARKUP], "5 minutes")
+    long_ago = operator.log(audit.REMOVE_HISTORY, ["a"])
+    LogEntry.objects.filter(pk=long_ago.pk).update(
+        action_time=timezone.now() - events.ACTS_SHOWN_FOR - timedelta(minutes=1)
+    )
+    given(now(happened("redis_away")))
+
+    acts = [f"Blocked: {MARKUP}", "Disconnected: 17", "Published: a, b, c and 1 more"]
+    content = page(admin_client, "events")
+    assert rows(content) == [*acts, "Redis was lost."]
+    assert content.count(page_path("log", operator="ada")) == len(acts)
+    assert "secret" not in content
+    assert rows(page(admin_client, "events", kind="operators", q="ADA")) == acts
+
+
+def test_acts_of_operators_are_known_without_the_service(admin_client: Client) -> None:
+    UserOperator(User.objects.create_user("ada")).log(audit.DISCONNECT, ["17"])
+
+    assert rows(page(admin_client, "events", status=503)) == ["Disconnected: 17"]
 
 
 @pytest.mark.parametrize("name", ["overview", "events", "node"])

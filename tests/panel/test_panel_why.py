@@ -196,6 +196,38 @@ def test_user_with_as_many_subscriptions_as_one_may_have_is_refused_for_that(
     assert (full in words(html)) is told
 
 
+@pytest.mark.parametrize(
+    ("counts", "outcome", "told"),
+    [
+        ([], "unknown", "It cannot be said: no connection of the user is known."),
+        ([2, 0], "passed", ""),
+        ([3, 2], "unknown", "Connections that have room: 1 of 2."),
+        ([3, 7], "refused", "Connections that have room: 0 of 2."),
+    ],
+    ids=["not connected", "room", "one is full", "all are full"],
+)
+def test_limit_of_a_connection_is_that_of_the_connections_there_are(
+    admin_client: Client,
+    settings: Settings,
+    monkeypatch: pytest.MonkeyPatch,
+    counts: list[int],
+    outcome: str,
+    told: str,
+) -> None:
+    settings.REALTIME = settings.REALTIME | {"client_channel_limit": 3}
+    names = [[f"c{number}" for number in range(count)] for count in counts]
+    reports = [ClientReport("c", "websocket", 1.0, len(each), each, None) for each in names]
+    surveyed = SurveyResult([ConnectionsAnswer("U", "n", len(reports), reports)], [])
+    monkeypatch.setattr(service, "connections", lambda _user: surveyed)
+
+    html = page(admin_client, user="17", channel="news:a", action="subscribe")
+
+    of_limit = re.compile("The connection has (room for one more|as many)")
+    [found] = [line for line in lines(html) if of_limit.search(line[1])]
+    assert found[0] == outcome
+    assert told in found[1]
+
+
 def test_number_of_connections_without_a_user_is_not_known(admin_client: Client) -> None:
     html = page(admin_client, user="", channel="chat:a")
 

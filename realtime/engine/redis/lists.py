@@ -24,6 +24,9 @@ SWEPT_REMEMBERED = 86_400.0
 MAX_NAMES_AT_ONCE = 1000
 """Names of one question to Redis."""
 
+MAX_NAMES_OF_UNION = 5000
+"""Names up to which Redis unites the lists of all nodes in one step, and does nothing else."""
+
 
 class RedisLists:
     """See `engine.lists.Lists` for the contract."""
@@ -50,17 +53,38 @@ class RedisLists:
         return found
 
     async def names(self, kind: Kind) -> Collection[str]:
-        keys = await self._keys_of(kind)
-        names = await self._shards.command(CONTROL, b"SUNION", *keys) if keys else []
-        with decoding("a name in a list"):
-            return [name.decode() for name in names]
+        return await self._union(await self._keys_of(kind))
 
     async def size(self, kind: Kind) -> int:
         keys = await self._keys_of(kind)
-        if len(keys) == 1:
-            size: int = await self._shards.command(CONTROL, b"SCARD", keys[0])
-            return size
-        return len(await self._shards.command(CONTROL, b"SUNION", *keys)) if keys else 0
+        return await self._size(keys[0]) if len(keys) == 1 else len(await self._union(keys))
+
+    async def _union(self, keys: Sequence[str]) -> Collection[str]:
+        """Return the names in some lists, each once.
+
+        Many names are read in parts, so that Redis does other things meanwhile. Then a name that
+        moves from one node to another in these moments may be missing.
+        """
+        if len(keys) > 1 and await self._is_small(keys):
+            names = await self._shards.command(CONTROL, b"SUNION", *keys)
+            with decoding("a name in a list"):
+                return [name.decode() for name in names]
+        found: set[str] = set()
+        for key in keys:
+            found |= await members(self._shards, key)
+        return found
+
+    async def _is_small(self, keys: Sequence[str]) -> bool:
+        number = 0
+        for key in keys:
+            number += await self._size(key)
+            if number > MAX_NAMES_OF_UNION:
+                return False
+        return True
+
+    async def _size(self, key: str) -> int:
+        size: int = await self._shards.command(CONTROL, b"SCARD", key)
+        return size
 
     async def _keys_of(self, kind: Kind) -> list[str]:
         """Return the keys of the lists of the nodes that are alive."""
@@ -114,6 +138,20 @@ class RedisLists:
             for user in users[start : start + MAX_NAMES_PER_STEP]:
                 arguments += (user, seen[user])
             await self._shards.run(CONTROL, FORGET_SEEN, (self._keys.seen_users,), arguments)
+
+
+async def members(shards: Shards, key: str) -> set[str]:
+    """Return the names in a list, read in parts."""
+    names: set[str] = set()
+    cursor = b"0"
+    while True:
+        cursor, part = await shards.command(
+            CONTROL, b"SSCAN", key, cursor, b"COUNT", MAX_NAMES_PER_STEP
+        )
+        with decoding("a name in a list"):
+            names.update(name.decode() for name in part)
+        if cursor == b"0":
+            return names
 
 
 def _text(name: bytes) -> str | None:
@@ -255,16 +293,7 @@ class RedisNodeSet:
         return size
 
     async def members(self) -> set[str]:
-        names: set[str] = set()
-        cursor = b"0"
-        while True:
-            cursor, part = await self._shards.command(
-                CONTROL, b"SSCAN", self._key, cursor, b"COUNT", MAX_NAMES_PER_STEP
-            )
-            with decoding("a name in a list"):
-                names.update(name.decode() for name in part)
-            if cursor == b"0":
-                return names
+        return await members(self._shards, self._key)
 
     async def delete(self) -> None:
         await self._shards.command(CONTROL, b"DEL", self._key)

@@ -113,6 +113,55 @@ def test_option_that_forbids_something_is_found(desk: Desk, unique: str) -> None
     desk.sees("tr:target", "publish")
 
 
+def test_service_is_healthy_or_the_first_line_says_why_not(desk: Desk) -> None:
+    desk.sees(".panel-health", "since")
+    desk.sees('[data-chart="published"]', "Published per second")
+
+
+async def test_json_is_sent_to_five_channels_after_a_look_at_what_it_reaches(
+    desk: Desk, guests: Guests, unique: str
+) -> None:
+    channels = [f"{unique}-{number}" for number in range(5)]
+    await guests.open(unique, *channels[:2])
+
+    desk.tab("publication")
+    desk.type("id_channel", "\n".join(channels))
+    desk.type("id_data", '{"text": "hello"}')
+    desk.sees("#reach", "2 subscribers")
+    desk.click("#publish-form .submit-row .default")
+
+    desk.sees(".messagelist", "Published into 5 channels")
+
+
+async def test_busiest_channels_are_found(desk: Desk, guests: Guests, unique: str) -> None:
+    for number, user in ((1, "a"), (2, "b"), (2, "c")):
+        await guests.open(f"{unique}-{user}", f"{unique}-{number}")
+
+    desk.tab("channels")
+    desk.type("q", unique)
+    desk.click("#sort option[value=subscribers]")
+    desk.click(".panel-toolbar [type=submit]")
+
+    desk.sees("#channels tbody tr:first-child", f"{unique}-2")
+    desk.sees("#channels tbody tr:nth-child(2)", f"{unique}-1")
+
+
+async def test_channel_is_watched_and_the_tail_is_stopped(
+    desk: Desk, guests: Guests, unique: str
+) -> None:
+    client = await guests.open(unique, f"demo:{unique}")
+
+    desk.tab("channels")
+    desk.type("q", f"{unique}\n")
+    desk.click("#channels th a")
+    desk.sees("#tail-state", "Live")
+    await client.result("publish", {"channel": f"demo:{unique}", "data": "watched"})
+    desk.sees("#tail-list", "watched")
+    desk.click("#tail-pause")
+
+    desk.sees("#tail-state", "Paused")
+
+
 async def test_frames_of_a_user_are_watched(desk: Desk, guests: Guests, unique: str) -> None:
     client = await guests.open(unique)
 
