@@ -36,6 +36,7 @@ ROOMS = (
     "realtime.pending",
     "realtime.online",
     "realtime.live",
+    "realtime.debug",
     "realtime.pages",
     # the doors, and what stands behind them
     "realtime.asgi",
@@ -103,7 +104,7 @@ LINES = 400
 LINES_OF_AN_APP = 800
 """Without migrations, and without comments, docstrings and blank lines."""
 
-OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live")
+OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live", "realtime.debug")
 
 TYPED = "realtime.typed"
 TYPED_IS_IMPORTED_BY = ("realtime.console.typed", "admin_panel.service")
@@ -137,6 +138,7 @@ DJANGO_SIDE = (
     "realtime.online",
     "realtime.live",
     "realtime.console",
+    "realtime.debug",
     "realtime.config.error_reports",
     "realtime.hooks",
     "realtime.logout",
@@ -223,6 +225,7 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
         ("django", DJANGO_SIDE),
         ("rest_framework", ("realtime.typed.serializers",)),
         ("pydantic", ("realtime.typed.models",)),
+        ("debug_toolbar", ("realtime.debug",)),
         ("daphne", DAPHNE),
         ("autobahn", DAPHNE),
         ("twisted", DAPHNE),

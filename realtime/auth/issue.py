@@ -22,6 +22,7 @@ from realtime.config.expressions import compiled
 from realtime.config.options import Config
 from realtime.config.token_options import TokenOptions
 from realtime.payload import Payload
+from realtime.tracing.recording import recorder
 
 _encode = jwt.PyJWS().encode
 
@@ -139,7 +140,7 @@ def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:
     if not names:
         raise ValueError("name at least one channel")
     claims = {"aud": OBSERVER, "channels": names, "exp": int(time.time() + ttl)}
-    return _encode(msgspec.json.encode(claims), key, algorithm="HS256", headers={"kid": OBSERVER})
+    return _encoded(claims, key, {"kid": OBSERVER})
 
 
 def _sign(options: TokenOptions, claims: dict[str, Any], ttl: float | None, info: object) -> str:
@@ -153,7 +154,15 @@ def _sign(options: TokenOptions, claims: dict[str, Any], ttl: float | None, info
         claims["aud"] = options.audience
     if options.issuer:
         claims["iss"] = options.issuer
-    return _encode(msgspec.json.encode(claims), options.hmac_secret_key, algorithm="HS256")
+    return _encoded(claims, options.hmac_secret_key)
+
+
+def _encoded(
+    claims: dict[str, Any], key: str | bytes, headers: dict[str, Any] | None = None
+) -> str:
+    if (recording := recorder.get()) is not None:
+        recording.token(claims)
+    return _encode(msgspec.json.encode(claims), key, algorithm="HS256", headers=headers)
 
 
 def _raw(value: object) -> msgspec.Raw:

@@ -33,6 +33,7 @@ from realtime.errors import (
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api.publishing import Position
 from realtime.serving import serving
+from realtime.tracing.recording import recorder
 from realtime.transports.asgi import BEGUN
 
 logger = logging.getLogger("realtime.pages")
@@ -93,22 +94,29 @@ def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Positi
         NamespaceNotFound: a channel is in no namespace of the configuration.
         RuntimeError: the beginning of the request was not noted; or called on an event loop.
     """
-    return _reader.read(dict.fromkeys(channels), time_of(request))
+    return _recorded(_reader.read(dict.fromkeys(channels), time_of(request)))
 
 
 async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
     """Return the positions that channels had when a request began. Async version of `positions`."""
-    return await _reader.aread(dict.fromkeys(channels), time_of(request))
+    return _recorded(await _reader.aread(dict.fromkeys(channels), time_of(request)))
 
 
 def read(channels: Sequence[str], at: int) -> dict[str, Position | None]:
     """Return positions at a time in Unix ms; see `positions`."""
-    return _reader.read(dict.fromkeys(channels), at)
+    return _recorded(_reader.read(dict.fromkeys(channels), at))
 
 
 async def aread(channels: Sequence[str], at: int) -> dict[str, Position | None]:
     """Return positions at a time in Unix ms. Async version of `read`."""
-    return await _reader.aread(dict.fromkeys(channels), at)
+    return _recorded(await _reader.aread(dict.fromkeys(channels), at))
+
+
+def _recorded(found: dict[str, Position | None]) -> dict[str, Position | None]:
+    """Return the positions, and show them to what records this request."""
+    if (recording := recorder.get()) is not None:
+        recording.positions(found)
+    return found
 
 
 def check(channel: str) -> bool:

@@ -278,6 +278,7 @@ def _send(
     kept, others = _divide(checked, wish, on_commit)
     if kept:
         rows_of(serving.row_writer).add(kept, wish.due(), wish.using)
+        transactions.waits(kept, "row")
     if not others:
         return [None] * len(kept)
     if not fail_silently:
@@ -294,6 +295,7 @@ async def _asend(
     kept, others = _divide(checked, wish, True)
     if kept:
         await rows_of(serving.row_writer).aadd(kept, wish.due(), wish.using)
+        transactions.waits(kept, "row")
     if not others:
         return [None] * len(kept)
     publisher = _forgiving() if fail_silently else serving.publisher

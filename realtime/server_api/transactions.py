@@ -14,6 +14,7 @@ from realtime.config.options import Config
 from realtime.errors import BadRequest, EngineUnavailable, NotServing
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
+from realtime.tracing.recording import recorder
 
 logger = logging.getLogger("realtime.api")
 
@@ -60,12 +61,22 @@ class Direct:
         self._members = members
 
     def send(self, publications: Publications) -> Positions:
-        return self._members.call(lambda member: operations.publish_checked(member, publications))
+        def work(member: Member) -> Awaitable[Positions]:
+            return operations.publish_checked(member, publications)
+
+        if (recording := recorder.get()) is None:
+            return self._members.call(work)
+        with recording.sending(publications) as sent:
+            return sent(self._members.call(work))
 
     async def asend(self, publications: Publications) -> Positions:
-        return await self._members.acall(
-            lambda member: operations.publish_checked(member, publications)
-        )
+        def work(member: Member) -> Awaitable[Positions]:
+            return operations.publish_checked(member, publications)
+
+        if (recording := recorder.get()) is None:
+            return await self._members.acall(work)
+        with recording.sending(publications) as sent:
+            return sent(await self._members.acall(work))
 
 
 class Forgiving:
@@ -122,10 +133,17 @@ class AfterCommit:
 
         for database in databases:
             after_commit(partial(committed, database), "realtime.publish", database)
+        waits(publications, "commit")
         return without_positions(publications)
 
     async def asend(self, publications: Publications) -> Positions:
         return await self._publisher().asend(publications)
+
+
+def waits(publications: Publications, until: str) -> None:
+    """Tell what records this request that publications wait; see `Recorder.waits`."""
+    if (recording := recorder.get()) is not None:
+        recording.waits(publications, until)
 
 
 def check(publications: Sequence[NewPublication], config: Config) -> Publications:
