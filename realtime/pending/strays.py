@@ -7,7 +7,7 @@ dropped; the others of their shards go out.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from django.db import DatabaseError, connections
@@ -65,10 +65,15 @@ def park_strays(database: str) -> int:
     parked = 0
     for condition, reason in strays:
         found = rows.filter(condition, due__isnull=False)
-        for pk, channel in found.values_list("pk", "channel")[:MAX_STRAYS]:
-            parked += found.filter(pk=pk).update(
-                due=None, shard=shard_of(channel), error=f"Changed by hand: {reason}"
-            )
+        # in SQLite a channel may be no text
+        ids: Iterable[tuple[int, object]] = found.values_list("pk", "channel")[:MAX_STRAYS]
+        for pk, channel in ids:
+            if isinstance(channel, str):
+                parked += found.filter(pk=pk).update(
+                    due=None, shard=shard_of(channel), error=f"Changed by hand: {reason}"
+                )
+            else:
+                parked += _mend(rows.filter(pk=pk), _read)
     return parked
 
 

@@ -92,6 +92,24 @@ def test_row_that_cannot_be_read_is_parked_and_can_be_dropped(
     assert serving.pending.drop([parked.key]) == 1
 
 
+@pytest.mark.parametrize(("column", "value"), [("shard", SHARDS), ("due", "99999-01-01")])
+def test_row_that_no_relay_would_read_and_that_cannot_be_read_is_parked(
+    relay: Relaying, column: str, value: Any
+) -> None:
+    bad_row()
+    change_by_hand(column, value)
+    change_by_hand("channel", b"\xff")
+
+    relay.look()
+
+    assert data(NEIGHBOUR) == [2]
+    assert relay.counters.parked == 1
+    assert serving.pending is not None
+    [parked] = serving.pending.parked(10)
+    assert "cannot be read" in parked.error
+    assert serving.pending.drop([parked.key]) == 1
+
+
 @pytest.mark.parametrize("use_tz", [True, False])
 @pytest.mark.parametrize(
     "due",
