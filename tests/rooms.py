@@ -1,4 +1,4 @@
-"""The modules that need no Django, and those that need no event loop either."""
+"""The modules that need no Django, those that need no event loop either, and Django's side."""
 
 from __future__ import annotations
 
@@ -96,3 +96,34 @@ def core_modules() -> list[str]:
 
 def pure_modules() -> list[str]:
     return [name for name in map(module_name, files("realtime")) if within(name, *PURE)]
+
+
+DJANGO_SIDE = (
+    "realtime.config.sources",
+    "realtime.checks",
+    "realtime.apps",
+    "realtime.asgi",
+    "realtime.server_api.transactions",
+    "realtime.server_api.durable",
+    "realtime.server_api.online",
+    "realtime.pending",
+    "realtime.online",
+    "realtime.live",
+    "realtime.console",
+    "realtime.debug",
+    "realtime.config.error_reports",
+    "realtime.hooks",
+    "realtime.logout",
+    "realtime.management",
+    "realtime.monitoring.pending_rows",
+    "realtime.monitoring.urls",
+    "realtime.monitoring.views",
+    "realtime.pages",
+    "realtime.signals",
+    "realtime.templatetags",
+    "realtime.testing",
+    "realtime.tokens",
+    "realtime.typed",
+    "realtime.urls",
+    "realtime.views",
+)

@@ -18,7 +18,7 @@ from tests.imports import (
     module_name,
     within,
 )
-from tests.rooms import PURE
+from tests.rooms import DJANGO_SIDE, PURE
 
 ROOMS = (
     # Django's places and the tools around the service
@@ -125,36 +125,6 @@ PANEL_MAY_IMPORT = (
     "realtime.payload",
 )
 """What the panel may import of the service past its own `service`: options, names and values."""
-
-DJANGO_SIDE = (
-    "realtime.config.sources",
-    "realtime.checks",
-    "realtime.apps",
-    "realtime.asgi",
-    "realtime.server_api.transactions",
-    "realtime.server_api.durable",
-    "realtime.server_api.online",
-    "realtime.pending",
-    "realtime.online",
-    "realtime.live",
-    "realtime.console",
-    "realtime.debug",
-    "realtime.config.error_reports",
-    "realtime.hooks",
-    "realtime.logout",
-    "realtime.management",
-    "realtime.monitoring.pending_rows",
-    "realtime.monitoring.urls",
-    "realtime.monitoring.views",
-    "realtime.pages",
-    "realtime.signals",
-    "realtime.templatetags",
-    "realtime.testing",
-    "realtime.tokens",
-    "realtime.typed",
-    "realtime.urls",
-    "realtime.views",
-)
 
 DAPHNE = (
     "realtime.transports.servers.daphne",
