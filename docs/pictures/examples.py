@@ -111,11 +111,30 @@ def cursor(browser: Chrome, port: int) -> Visit:
     return last
 
 
+def todo(browser: Chrome, port: int) -> Visit:
+    """Someone else writes a list, and has done a part of it."""
+    page = Visit(browser, port, "one")
+    other = Visit(browser, port, "other")
+    lines = (
+        "Order labels",
+        "Call the carpenter about desk-4",
+        "Pack the parcels for Lisbon",
+        "Take desk-4 off the front page",
+    )
+    for number, line in enumerate(lines, 1):
+        other.write("#add [name=title]", line, Keys.ENTER)
+        page.look().until("main li", number)
+    other.look().click("main li:nth-child(2) button")
+    page.look().until("main li.done", 1)
+    return page
+
+
 SCENES: dict[str, Callable[[Chrome, int], Visit]] = {
     "chat": chat,
     "cursor": cursor,
     "dashboard": dashboard,
     "notifications": notifications,
+    "todo": todo,
 }
 
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import re
 import urllib.request
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 
+import httpx
 import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
@@ -209,6 +211,54 @@ def test_notifications_are_the_same_in_all_tabs(
     for tab in tabs:
         tab.until("#count", "")
         assert browser.title == "Notifications"
+
+
+ROWS = "main li span"
+
+
+class PlainVisitor:
+    """A browser without JavaScript, which sends the forms of the to-do list."""
+
+    def __init__(self, address: str) -> None:
+        # nothing stays open, so nothing has to be closed
+        limits = httpx.Limits(max_keepalive_connections=0)
+        self._http = httpx.Client(
+            base_url=address, follow_redirects=True, timeout=20, limits=limits
+        )
+        self.page = self._http.get("/").text
+
+    def send(self, path: str, **fields: str) -> None:
+        """Send a form; the page that it leads to is `page`."""
+        [token, *_] = re.findall(r'name="csrfmiddlewaretoken" value="(\w+)"', self.page)
+        self.page = self._http.post(path, data={"csrfmiddlewaretoken": token, **fields}).text
+
+    def press(self, label: str) -> None:
+        """Press the button of a row."""
+        [path] = re.findall(rf'formaction="([^"]+)"[^>]*aria-label="{label}"', self.page)
+        self.send(path)
+
+
+def test_list_is_live_and_works_without_javascript(
+    servers: Mapping[str, ListeningProcess], browser: Chrome
+) -> None:
+    address = servers["todo"].address
+    window = Window(browser, address, first=True)
+    plain = PlainVisitor(address)
+
+    plain.send("/add", title="Milk")
+    window.until(ROWS, "Milk")
+    window.type("#add [name=title]", "half of a tho")
+    plain.send("/add", title="<b>Bread</b>")
+    window.until(ROWS, "Milk", "<b>Bread</b>")
+    plain.press("Done: Milk")
+    window.until("main li.done span", "Milk")
+    plain.press("Remove: &lt;b&gt;Bread&lt;/b&gt;")
+    window.until(ROWS, "Milk")
+
+    window.type("#add [name=title]", f"ught{Keys.ENTER}")
+    window.until(ROWS, "Milk", "half of a thought")
+    window.click("main li:last-child button")
+    window.until("main li.done span", "Milk", "half of a thought")
 
 
 def test_cursors_come_move_and_go(servers: Mapping[str, ListeningProcess], browser: Chrome) -> None:
