@@ -28,7 +28,11 @@ from realtime.transports.servers import launch
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
-PAGES = [*sorted(ROOT.glob("*.md")), *sorted(DOCS.glob("*.md"))]
+PAGES = [
+    *sorted(ROOT.glob("*.md")),
+    *sorted(DOCS.glob("*.md")),
+    *sorted(ROOT.glob("examples/*/README.md")),
+]
 
 
 def read(name: str) -> str:
@@ -112,7 +116,7 @@ def anchor(heading: str) -> str:
     return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for link in re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text()):
         path, _, fragment = link.partition("#")

@@ -9,7 +9,6 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from tests.docs.test_docs import anchor
 from tests.live.examples.sites import EXAMPLES, NAMES, Example
 
 SHARED = ("manage.py", "asgi.py", "csp.py", "{name}/static/{name}/base.css")
@@ -58,17 +57,3 @@ def test_shared_file_is_the_same_in_all_examples(file: str) -> None:
     texts = {(EXAMPLES / name / file.format(name=name)).read_text() for name in NAMES}
 
     assert len(texts) == 1
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_links_of_a_readme_lead_somewhere(name: str) -> None:
-    page = EXAMPLES / name / "README.md"
-    links = re.findall(r"\]\((?!https?:)([^)\s]+)\)", page.read_text())
-
-    assert f"../../docs/pictures/example-{name}.png" in links
-    for link in links:
-        path, _, fragment = link.partition("#")
-        target = page.parent / path
-        assert target.exists(), link
-        headings = re.findall(r"^#+ (.+)$", target.read_text(), re.MULTILINE) if fragment else []
-        assert not fragment or fragment in map(anchor, headings), link
