@@ -56,8 +56,8 @@ function showPeople() {
 }
 
 room.on("subscribed", async () => {
+  people.clear(); // first: some may come before the answer
   const clients = await room.presence().catch(() => ({})); // {}: the connection is lost again
-  people.clear();
   for (const info of Object.values(clients)) people.set(info.user, info.connInfo.name);
   showPeople();
 });

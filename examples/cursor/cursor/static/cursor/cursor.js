@@ -4,9 +4,8 @@ const SEND_EVERY = 50; // milliseconds: 20 a second, and the server takes 25
 const STEP = 0.02; // of the board, with an arrow key
 
 const find = (id) => document.getElementById(id);
-const { channel, name } = document.body.dataset;
-const client = Client.fromPage({ data: { name } });
-const board = client.subscribe(channel);
+const client = Client.fromPage({ data: { name: document.body.dataset.name } });
+const board = client.subscribe(document.body.dataset.channel);
 const people = new Map(); // client ID → { name, cursor }
 
 // others
@@ -53,8 +52,7 @@ function move(id, { x, y, click }) {
 }
 
 function put(element, id, x, y) {
-  element.style.left = `${x * 100}%`;
-  element.style.top = `${y * 100}%`;
+  Object.assign(element.style, { left: `${x * 100}%`, top: `${y * 100}%` });
   colour(element, id);
 }
 
@@ -67,16 +65,17 @@ function showClick(id, x, y) {
 }
 
 board.on("subscribed", async () => {
+  for (const id of [...people.keys()]) leave(id); // first: some may come before the answer
   const clients = await board.presence().catch(() => ({})); // {}: the connection is lost again
-  for (const id of [...people.keys()]) if (!(id in clients)) leave(id);
-  for (const info of Object.values(clients)) enter(info);
+  Object.values(clients).forEach(enter);
 });
 board.on("join", ({ info }) => {
   enter(info);
-  if (info.client !== client.id) send(); // so that the newcomer sees this one
+  if (place && info.client !== client.id) send(); // so that the newcomer sees this one
 });
 board.on("leave", ({ info }) => leave(info.client));
 board.on("publication", ({ data, info }) => {
+  enter(info); // its join may be older than this page
   if (info.client !== client.id) move(info.client, data);
 });
 
@@ -88,20 +87,21 @@ for (const [state, text] of Object.entries(STATES)) {
 // this one
 
 let place = null; // { x, y }, each from 0 to 1
-let timer = null;
+let timer = null; // while it runs, a place waits
+let again = false; // whether one does
 
 function publish(data) {
   if (board.state === "subscribed") board.publish(data).catch(() => {}); // the next one says more
 }
 
-/** Send the place at most once in SEND_EVERY, and the last one in any case. */
+/** Send the place, at most once in SEND_EVERY; what is asked for meanwhile is sent then. */
 function send() {
-  if (!place || timer) return;
-  const sent = place;
-  publish(sent);
+  again = timer !== null;
+  if (again) return;
+  publish(place);
   timer = setTimeout(() => {
     timer = null;
-    if (place !== sent) send();
+    if (again) send();
   }, SEND_EVERY);
 }
 
