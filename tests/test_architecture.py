@@ -107,7 +107,7 @@ LINES_OF_AN_APP = 800
 OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live", "realtime.debug")
 
 TYPED = "realtime.typed"
-TYPED_IS_IMPORTED_BY = ("realtime.console.typed", "admin_panel.service")
+TYPED_IS_IMPORTED_BY = ("realtime.console.typed",)
 """And by the package itself, which loads it where a site declares a typed channel."""
 
 APPS = ("api", "admin_panel")

@@ -33,7 +33,7 @@ from realtime.errors import Error
 from .. import channel_names, service
 from ..operators import Operator
 from ..panel import PageRequest
-from ..publishing import recent
+from ..publishing import recent, typed
 from ..publishing.forms import EXTRAS, ChannelsField, PublishForm, TagsField
 from ..publishing.reach import Reach, Target, check, count
 from ..publishing.send import Sent, send
@@ -75,6 +75,7 @@ def reach(request: PageRequest) -> HttpResponse:
     return JsonResponse(
         {
             "html": request.fragment("_publish_reach.html", **context),
+            "types": request.fragment("_publish_types.html", **context),
             "confirm": reach is not None and not reach.refused and reach.needs_confirmation,
             "deed": "" if reach is None else _deed(reach),
         }
@@ -102,8 +103,10 @@ def reached(operator: Operator, text: str) -> dict[str, Any]:
         names = ChannelsField(required=False).clean(text)
     except ValidationError as error:
         return {"asked": True, "reach_errors": error.messages}
+    targets = check(operator, names)
+    types = typed.described([target.channel for target in targets if not target.problem])
     try:
-        return {"asked": True, "reach": count(check(operator, names))}
+        return {"asked": True, "reach": count(targets), "types": types}
     except service.Unavailable as unavailable:
         return {"asked": True, "unavailable": unavailable}
 
@@ -114,19 +117,25 @@ def _publish(request: PageRequest, form: PublishForm) -> HttpResponse:
         _refuse(form, targets)
         forbidden = any(target.forbidden for target in targets)
         return _page(request, form, status=403 if forbidden else 200)
+    channels, data, extras = form.cleaned_data["channel"], form.cleaned_data["data"], form.extras
     try:
+        misfits = typed.misfits(channels, data)
+        if misfits and typed.refuses():
+            form.add_error("data", misfits)
+            return _page(request, form)
         if "confirmed" not in request.http.POST:
             reach = count(targets)
             if reach.needs_confirmation:
                 return _ask(request, reach)
-        data, extras = form.cleaned_data["data"], form.extras
-        sent = send(request.operator, form.cleaned_data["channel"], data, **extras)
+        sent = send(request.operator, channels, data, **extras)
     except service.Unavailable as unavailable:
         form.add_error("channel", f"{unavailable.title}. {unavailable.advice}")
         return _page(request, form)
     except ValueError:
         form.add_error("data", _("The service does not accept this as JSON."))
         return _page(request, form)
+    for misfit in misfits:
+        request.warning(misfit)
     if sent.failed:
         return _page_of_failure(request, form, sent)
     request.success(_done(sent.published))

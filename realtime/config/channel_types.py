@@ -8,7 +8,8 @@ Pure.
 
 from __future__ import annotations
 
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 from realtime.payload import Payload
 
@@ -29,6 +30,23 @@ class DataCheck(Protocol):
         ...
 
 
+class TypeDescription(NamedTuple):
+    """A declared type, for operators."""
+
+    name: str
+    schema: str
+    """Its JSON Schema, in lines."""
+    example: str
+    """JSON to start from, in lines."""
+
+
+class TypedPattern(NamedTuple):
+    """A channel pattern, and the types of what its subscribers get."""
+
+    text: str
+    types: Sequence[TypeDescription]
+
+
 class ChannelTypes(Protocol):
     """The types that the site declared, by channel."""
 
@@ -43,6 +61,18 @@ class ChannelTypes(Protocol):
             BadRequest: the data do not have a declared type, and the option is "raise".
             InternalError: the declaration has a mistake, and the option is "raise".
         """
+        ...
+
+    def mode(self) -> str:
+        """Return what the option `typed_channels` says: "raise", "log" or "off"."""
+        ...
+
+    def mismatch(self, channel: str, data: Payload) -> str:
+        """Return why data do not have a declared type; "" if they do, or none is declared."""
+        ...
+
+    def describe(self, channel: str) -> TypedPattern | None:
+        """Return the declared types of a channel; None if there are none that can be used."""
         ...
 
     def patterns(self) -> list[str]:

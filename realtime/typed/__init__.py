@@ -11,6 +11,8 @@ contract      what an adapter of a library of types is
 adapters      msgspec, and the choice of an adapter
 models        pydantic
 serializers   Django REST framework
+formats       of dates and times in schemas
+examples      a value to start from
 
 Nothing of it is loaded in a site that declares no types. docs/typed-channels.md.
 """

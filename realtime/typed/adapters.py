@@ -17,6 +17,7 @@ from realtime import payload
 from realtime.hooks.site_values import json_form
 from realtime.payload import Payload
 from realtime.typed.contract import REFERENCE, Adapter, Mismatch, Schema
+from realtime.typed.formats import add_formats
 
 T = TypeVar("T")
 
@@ -98,6 +99,7 @@ class MsgspecAdapter(Generic[T]):
 
     def schema(self) -> tuple[Schema, dict[str, Schema]]:
         [schema], components = msgspec.json.schema_components([self._type], ref_template=REFERENCE)
+        add_formats(self._type, schema, components)
         return schema, components
 
     def members(self) -> list[Adapter[Any]]:

@@ -15,15 +15,18 @@ import threading
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import msgspec
 from django.conf import settings
 from django.core import mail
 
 from realtime.config import sources
+from realtime.config.channel_types import TypeDescription, TypedPattern
 from realtime.errors import BadRequest, InternalError
 from realtime.hooks.patterns import Pattern
 from realtime.payload import Payload
 from realtime.typed.adapters import adapter_of
 from realtime.typed.contract import Adapter, Mismatch
+from realtime.typed.examples import example
 
 logger = logging.getLogger("realtime.typed")
 
@@ -200,6 +203,33 @@ class Declarations:
             if what_to_do == "raise":
                 raise InternalError from None
 
+    def mode(self) -> str:
+        """Return what a publication of the site without its declared type leads to."""
+        return mode()
+
+    def mismatch(self, channel: str, data: Payload) -> str:
+        """Return why data do not have a declared type. See `ChannelTypes`."""
+        declaration = self.find(channel)
+        if declaration is None:
+            return ""
+        try:
+            declaration.check(data)
+        except (Mismatch, TypeError) as reason:
+            return str(reason)[:MAX_REASON]
+        return ""
+
+    def describe(self, channel: str) -> TypedPattern | None:
+        """Return the declared types of a channel. See `ChannelTypes`."""
+        declaration = self.find(channel)
+        if declaration is None:
+            return None
+        try:
+            return TypedPattern(
+                declaration.pattern.text, list(map(_described, declaration.received.members()))
+            )
+        except TypeError:  # a system check says so
+            return None
+
     def patterns(self) -> list[str]:
         """Return the patterns of all declarations."""
         return [declaration.pattern.text for declaration in self.all]
@@ -217,6 +247,18 @@ class Declarations:
                     )
                     break
         return problems
+
+
+def _described(adapter: Adapter[Any]) -> TypeDescription:
+    schema, named = adapter.schema()
+    shown = {**schema, "components": {"schemas": named}} if named else schema
+    if len(named) == 1 and list(schema) == ["$ref"]:
+        [shown] = named.values()
+    return TypeDescription(adapter.name, _lines(shown), _lines(example(schema, named)))
+
+
+def _lines(value: object) -> str:
+    return msgspec.json.format(msgspec.json.encode(value)).decode()
 
 
 def _beginning(pattern: Pattern) -> str | None:

@@ -40,6 +40,7 @@ async function showReach() {
     const answer = await response.json();
     section.innerHTML = answer.html; // rendered and escaped by the server, like the page itself
     reveal();
+    showTypes(answer.types);
     showWhetherItGoes();
     say(section.querySelector(".panel-reach-sum, .panel-notice h2, .errorlist")?.textContent ?? "");
     return answer;
@@ -68,6 +69,34 @@ function showWhetherItGoes() {
 function reveal() {
   section.hidden = byId("reach-title").hidden = false;
 }
+
+const types = byId("types");
+let shownTypes = "";
+
+/** Shows the declared types of the channels; those that were opened stay open. */
+function showTypes(html) {
+  if (html === shownTypes) return;
+  shownTypes = html;
+  types.innerHTML = html; // rendered and escaped by the server
+  offerExamples();
+}
+
+/** Puts a button below each example. */
+function offerExamples() {
+  for (const example of types.querySelectorAll("[data-example]")) {
+    const button = document.createElement("button");
+    button.type = "button";
+    button.className = "panel-action";
+    button.textContent = types.dataset.text;
+    button.addEventListener("click", () => {
+      editor.text = example.textContent;
+      editor.element.dispatchEvent(new Event("input", { bubbles: true })); // for the draft
+      editor.element.focus();
+    });
+    example.after(button);
+  }
+}
+offerExamples();
 
 const showReachLater = later(() => {
   if (!isSending) showReach(); // or it would abort the request before sending
