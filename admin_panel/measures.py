@@ -80,11 +80,6 @@ OF_SERVICE = (
         ),
     ),
     Plan(
-        "commands",
-        gettext_lazy("Commands per second"),
-        (Measure(gettext_lazy("commands per second"), rate("commands")),),
-    ),
-    Plan(
         "refused",
         gettext_lazy("Refused a minute"),
         (
@@ -102,6 +97,11 @@ OF_SERVICE = (
 
 OF_NODE = (
     *OF_SERVICE,
+    Plan(
+        "commands",
+        gettext_lazy("Commands per second"),
+        (Measure(gettext_lazy("commands per second"), rate("commands")),),
+    ),
     Plan(
         "cpu",
         gettext_lazy("CPU, per cent of a core"),

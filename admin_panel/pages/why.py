@@ -151,6 +151,7 @@ def show(request: PageRequest) -> HttpResponse:
         blocked=now.blocked_until is not None,
         room=now.room,
         subscriptions=now.subscriptions,
+        nodes_known=unavailable is None,
         token=token if is_for_channel else "",
     )
     if asked.token:

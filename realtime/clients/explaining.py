@@ -50,6 +50,9 @@ _CHECKS: Mapping[Action, Checks] = {
 _LIMIT = "limit"
 """The check of the subscriptions that a connection has."""
 
+_OF_NODES = ("blocked", _LIMIT, "room")
+"""Checks whose outcome is known from nodes."""
+
 DeciderOf: TypeAlias = Callable[[Action, ChannelName, ChannelOptions], Decider]
 """Returns what of the site decides about a command in a channel."""
 
@@ -82,6 +85,8 @@ class Question(Struct, frozen=True, kw_only=True):
     """How many more subscriptions the user may have."""
     subscriptions: tuple[int, ...] | None = None
     """How many subscriptions each connection of the client has; None if that is not known."""
+    nodes_known: bool = True
+    """Whether nodes have said what is so now: whether the user is blocked, and has room."""
     token: str = ""
     """A subscription token."""
     judgement: Judgement = Judgement()
@@ -102,11 +107,11 @@ class Explanation(NamedTuple):
     def outcome(self) -> Outcome:
         """PASSED, REFUSED, or UNKNOWN if it is left to the site.
 
-        How many subscriptions a connection has does not make it UNKNOWN: see `_with_limit`.
+        What nodes have not said does not make it UNKNOWN.
         """
         if self.refusal is not None:
             return Outcome.REFUSED
-        left = (step for step in self.steps if step.name != _LIMIT)
+        left = (step for step in self.steps if step.name not in _OF_NODES)
         unknown = any(step.outcome is Outcome.UNKNOWN for step in left)
         return Outcome.UNKNOWN if unknown else Outcome.PASSED
 
@@ -119,6 +124,13 @@ def explain(question: Question, config: Config, decider_of: DeciderOf) -> Explan
         config: the options in force.
         decider_of: what of the site decides.
     """
+    steps = _explain(question, config, decider_of)
+    if question.nodes_known:
+        return Explanation(steps)
+    return Explanation([_unknown(step) if step.name in _OF_NODES else step for step in steps])
+
+
+def _explain(question: Question, config: Config, decider_of: DeciderOf) -> list[Step]:
     session = Session(config, 0.0, FIRST if question.generation == 1 else SECOND)
     session.connected(question.user, None, None)
     channel = question.channel
@@ -130,16 +142,20 @@ def explain(question: Question, config: Config, decider_of: DeciderOf) -> Explan
     steps = _connection_steps(question, config)
     if steps[-1].outcome in (Outcome.REFUSED, Outcome.NOT_ASKED):
         checks = _CHECKS[question.action].all
-        steps += [Step(check.name, Outcome.NOT_ASKED, check.options) for check in checks]
-        return Explanation(steps)
+        return steps + [Step(check.name, Outcome.NOT_ASKED, check.options) for check in checks]
     steps += _with_limit(_CHECKS[question.action].explain(attempt), question, config)
     if Explanation(steps).refusal is not None:
-        return Explanation(steps)
+        return steps
     if question.action == "subscribe":
         steps += _decision(question, attempt, decider_of)
     elif question.action == "publish":
         steps.append(_site_step(decider_of("publish", channel, attempt.options)))
-    return Explanation(steps)
+    return steps
+
+
+def _unknown(step: Step) -> Step:
+    """Return a step that is not known to pass."""
+    return step._replace(outcome=Outcome.UNKNOWN) if step.outcome is Outcome.PASSED else step
 
 
 def _fill(session: Session, number: int, config: Config) -> None:
@@ -157,12 +173,7 @@ def _with_limit(steps: list[Step], question: Question, config: Config) -> list[S
     limit, counts = config.client_channel_limit, question.subscriptions
     if limit <= 0 or (counts and max(counts) < limit):
         return steps
-    return [
-        Step(_LIMIT, Outcome.UNKNOWN, step.options)
-        if step.name == _LIMIT and step.outcome is Outcome.PASSED
-        else step
-        for step in steps
-    ]
+    return [_unknown(step) if step.name == _LIMIT else step for step in steps]
 
 
 def _connection_steps(question: Question, config: Config) -> list[Step]:

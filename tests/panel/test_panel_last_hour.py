@@ -100,7 +100,7 @@ def test_hour_is_a_table_too(admin_client: Client, given: Given) -> None:
 
     rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", table)
     assert len(rows) == 12
-    assert rows[0].count(">\N{EN DASH}<") == 9
+    assert rows[0].count(">\N{EN DASH}<") == 8
     assert ">3<" in rows[-1]
 
 
@@ -166,6 +166,7 @@ def test_rows_of_nodes_lead_to_the_page_of_the_node(admin_client: Client, given:
     content = page(admin_client, "node", node="U2")
     assert '<output aria-live="off">5</output>' in chart(content, "connections")
     assert 'data-chart="memory"' in content
+    assert 'data-chart="commands"' in content
     assert "Running for 6 minutes, version 1.0." in content
     assert "Redis was lost." not in content
 

@@ -148,6 +148,8 @@ def test_without_the_service_the_options_still_answer(
 
     assert "103" in refusal(html)
     assert "is not known" in words(html)
+    [outcome] = {outcome for outcome, text in lines(html) if "The user is not blocked" in text}
+    assert outcome == "unknown"
 
 
 @pytest.mark.parametrize(
