@@ -11,12 +11,13 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
 from typing import Any, Literal, TypeVar
 
 import msgspec
 
 from realtime import payload
+from realtime.config.channel_types import ChannelTypes
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.proxy_options import PROXIES
 from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
@@ -177,12 +178,23 @@ class SiteHooks:
         request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
         return await self._call(self._for_channels, function, request, answers.permission, caller)
 
-    async def publish(
+    def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
-    ) -> Payload:
+    ) -> Coroutine[Any, Any, Payload]:
         types = self._config.types
-        if types is None:
-            return await self._answer(caller, channel, options, data)
+        if types is None:  # without a coroutine of its own
+            return self._answer(caller, channel, options, data)
+        return self._checked(types, caller, channel, options, data)
+
+    async def _checked(
+        self,
+        types: ChannelTypes,
+        caller: Caller,
+        channel: ChannelName,
+        options: ChannelOptions,
+        data: Payload,
+    ) -> Payload:
+        """Return what `_answer` does, and check the data before and after it."""
         await typed.check(types, self._for_channels, caller, channel, data)
         answer = await self._answer(caller, channel, options, data)
         if answer is not data:

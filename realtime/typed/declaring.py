@@ -12,6 +12,7 @@ import msgspec
 from asgiref.sync import sync_to_async
 
 from realtime.config import sources
+from realtime.hooks.registry import registry
 from realtime.protocol.messages import HistoryResult
 from realtime.server_api import functions, publishing
 from realtime.server_api.publishing import Position
@@ -236,6 +237,12 @@ def channel(pattern: str, *, sends: Any = None, accepts: Any = None) -> TypedCha
     if sends is None and accepts is None:
         raise TypeError(f"{pattern!r} needs sends, accepts or both")
     declaration = Declaration(pattern, sends, accepts)
+    if not declarations.all and registry.is_loaded:
+        logger.warning(
+            "The first typed channel, %r, is declared after the start: clients of a node that runs"
+            " already are not checked. Declare it in a module realtime.py.",
+            pattern,
+        )
     declarations.add(declaration)
     sources.configuration.declare(declarations)
     return TypedChannels(declaration)

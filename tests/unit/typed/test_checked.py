@@ -11,8 +11,11 @@ from django.core import mail
 
 import realtime
 from realtime import hooks
+from realtime.cluster.member import Member
 from realtime.errors import BadRequest
 from realtime.hooks.registry import registry
+from realtime.server_api import methods, methods_v2
+from realtime.serving import serving
 from realtime.testing import TestService, capture
 from realtime.typed.declarations import Declarations
 from tests.unit.typed.shop import Changed, Comment, Note, Payment, Place, Rating, Shipped
@@ -197,6 +200,25 @@ def test_site_publishes_what_subscribers_may_get() -> None:
             realtime.broadcast(["other:1", "orders:1"], 1)
 
     assert [channel for channel, _ in outbox] == ["orders:1", "orders:1"]
+
+
+@pytest.mark.parametrize("run", ["first", "second"])
+def test_http_api_publishes_what_subscribers_may_get(run: str) -> None:
+    realtime.channel("orders:{pk}", sends=Changed)
+
+    async def publish(member: Member, value: object) -> None:
+        params = msgspec.json.encode({"channel": "orders:1", "data": value})
+        if run == "first":
+            await methods.run(member, methods.PUBLISH, params)
+        else:
+            await methods_v2.run(member, "publish", params)
+
+    with TestService():
+        with pytest.raises(BadRequest, match=r"\$\.lines"):
+            serving.call(lambda member: publish(member, {"type": "Changed", "lines": []}))
+        serving.call(lambda member: publish(member, {"type": "Changed", "lines": 1}))
+
+        assert len(realtime.history("orders:1")) == 1
 
 
 def test_option_off_lets_the_site_publish_everything(settings: Any) -> None:

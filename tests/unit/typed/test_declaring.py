@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Never, assert_type
 from uuid import UUID
 
 import pytest
@@ -183,3 +183,35 @@ def test_channel_that_sends_nothing_publishes_nothing() -> None:
 
     with pytest.raises(TypeError, match="declares nothing that it sends"):
         orders(pk=1).publish(Comment("hi"))
+
+
+def test_type_checkers_know_what_goes_in_and_what_comes_out() -> None:
+    """`make check` reads this function, too: an `ignore` that is not needed is an error there."""
+    orders = realtime.channel("orders:{pk}", sends=Changed | Shipped, accepts=Comment)
+    news = realtime.channel("news", sends=str)
+    notes = realtime.channel("notes", accepts=Note)
+    ratings = realtime.channel("ratings", sends=Rating)
+
+    assert_type(orders, realtime.TypedChannels[Changed | Shipped, Comment])
+    assert_type(news, realtime.TypedChannels[str, Never])
+    assert_type(notes, realtime.TypedChannels[Never, Note])
+    assert_type(ratings, realtime.TypedChannels[Any, Any])
+
+    def never_run() -> None:
+        assert_type(orders(pk=1).history(), list[Changed | Shipped | Comment])
+        assert_type(news().publish("hi", once="key"), realtime.Position | None)
+        orders(pk=1).publish(Comment("hi"))  # type: ignore[arg-type]
+        orders(pk=1.5)  # type: ignore[arg-type]
+        news().publish("hi", onec="key")  # type: ignore[call-arg]
+        ratings().publish({"stars": 5})
+        realtime.channel("nothing")  # type: ignore[call-overload]
+
+
+def test_first_declaration_after_the_start_is_worth_a_warning(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    realtime.channel("orders:{pk}", sends=Changed)
+    realtime.channel("stock:{pk}", sends=Changed)
+
+    [record] = caplog.records
+    assert "'orders:{pk}', is declared after the start" in record.getMessage()
