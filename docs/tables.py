@@ -33,6 +33,7 @@ from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, Disconnect
+from realtime.live import checks as live_checks
 from realtime.logs import FIELDS
 from realtime.monitoring.table import PENDING, PROCESS, SERVICE
 from realtime.protocol.v2.codes import CLOSES
@@ -79,7 +80,7 @@ def system_checks() -> Iterator[Row]:
     yield "Id", "What it reports"
     described = dict(
         found
-        for check in (*checks.CHECKS, *checks.DATABASE_CHECKS)
+        for check in (*checks.CHECKS, *checks.DATABASE_CHECKS, *live_checks.CHECKS)
         for found in _CHECK.findall(inspect.getdoc(check) or "")
     )
     for name in sorted(described):

@@ -27,6 +27,8 @@ class Registry:
         self.publish: list[tuple[Pattern, Function]] = []
         self.methods: dict[str, Function] = {}
         """RPC method → function."""
+        self.guarded: list[str] = []
+        """Patterns of `subscribe` that come before all others; see `add_guard`."""
 
     def __bool__(self) -> bool:
         return bool(self.single or self.subscribe or self.publish or self.methods)
@@ -60,11 +62,31 @@ class Registry:
         """Register the function of a kind."""
         self.single[kind] = function
 
+    def add_guard(self, text: str, function: Function) -> None:
+        """Register a function for a pattern that no other subscribe hook may answer for.
+
+        It takes precedence over the patterns of the site, whenever these are registered.
+
+        Raises:
+            ValueError: the site has a hook for this very pattern, or it is no pattern.
+        """
+        if text not in self.guarded:
+            if any(pattern.text == text for pattern, _ in self.subscribe):
+                raise ValueError(f"a subscribe hook decides about {text!r} already")
+            self.subscribe.insert(len(self.guarded), (Pattern(text), function))
+            self.guarded.append(text)
+
     def add_pattern(
         self, entries: list[tuple[Pattern, Function]], text: str, function: Function
     ) -> None:
-        """Register a function for a pattern; earlier patterns take precedence."""
+        """Register a function for a pattern; earlier patterns take precedence.
+
+        Raises:
+            ValueError: it is guarded, or no pattern.
+        """
         pattern = Pattern(text)
+        if entries is self.subscribe and text in self.guarded:
+            raise ValueError(f"the feed of a live model decides about {text!r} already")
         for index, (other, _) in enumerate(entries):
             if other.text == text:
                 entries[index] = (pattern, function)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from django.apps import AppConfig
+from django.core.checks import register
 
 
 class LiveConfig(AppConfig):
@@ -11,3 +12,10 @@ class LiveConfig(AppConfig):
     name = "realtime.live"
     label = "realtime_live"
     verbose_name = "Realtime: HTML over channels"
+
+    def ready(self) -> None:
+        """Register the checks."""
+        from realtime.live.checks import CHECKS
+
+        for check in CHECKS:
+            register(check, "realtime")

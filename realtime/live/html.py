@@ -8,8 +8,7 @@ Subscribers of the channel get {"op": "swap", "swap": "inner", "target": "#ticke
 from __future__ import annotations
 
 from collections.abc import Mapping
-from datetime import datetime, timedelta
-from typing import Any, Literal, TypedDict, Unpack, get_args
+from typing import Any, Literal, get_args
 
 import django
 from asgiref.sync import sync_to_async
@@ -28,27 +27,6 @@ _AROUND: tuple[Swap, ...] = ("replace", "before", "after", "remove")
 """Those that need a target: done to the live element itself, they would end or leave it."""
 
 
-class AsyncPublishOptions(TypedDict, total=False):
-    """The options of `realtime.apublish`."""
-
-    once: str | None
-    once_lifetime: int
-    tags: Mapping[str, str] | None
-    skip_history: bool
-    version: int | None
-    version_epoch: str
-    fail_silently: bool
-    durable: bool | None
-    at: datetime | timedelta | None
-    using: str | None
-
-
-class PublishOptions(AsyncPublishOptions, total=False):
-    """The options of `realtime.publish`."""
-
-    on_commit: bool
-
-
 def publish_html(
     channel: str,
     template: str | None,
@@ -57,7 +35,7 @@ def publish_html(
     swap: Swap = "inner",
     target: str | None = None,
     request: HttpRequest | None = None,
-    **options: Unpack[PublishOptions],
+    **options: Any,
 ) -> Position | None:
     """Publish a rendered template, which the pages of a channel put into their HTML.
 
@@ -99,7 +77,7 @@ async def apublish_html(
     swap: Swap = "inner",
     target: str | None = None,
     request: HttpRequest | None = None,
-    **options: Unpack[AsyncPublishOptions],
+    **options: Any,
 ) -> Position | None:
     """Publish a rendered template. Async version of `publish_html`.
 

@@ -24,7 +24,7 @@ from realtime.pending.relay import RelayThread
 from realtime.pending.strays import check_texts, is_time, is_unreadable, mend_parked
 from realtime.pending.tables import with_table
 from realtime.pending.wake_ups import WakeUps
-from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters
+from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters, RowKey
 from realtime.server_api.transactions import Publications, under_way
 from realtime.serving import Serving
 
@@ -49,7 +49,9 @@ class Rows:
 
     # writing
 
-    def add(self, publications: Publications, due: datetime | None, using: str | None) -> None:
+    def add(
+        self, publications: Publications, due: datetime | None, using: str | None
+    ) -> list[RowKey]:
         database = using or _database()
         created = now()
         at = at_once() if due is None else max(stored(due), at_once())
@@ -57,6 +59,12 @@ class Rows:
         Pending.objects.using(database).bulk_create(rows)
         if due is None or stored(due) <= created:
             self._wake_ups.after_commit(database)
+        return [RowKey(database, row.key.hex) for row in rows]
+
+    def withdraw(self, keys: Sequence[RowKey]) -> None:
+        for database in {row.database for row in keys}:
+            here = [uuid.UUID(row.key) for row in keys if row.database == database]
+            Pending.objects.using(database).filter(key__in=here)._raw_delete(database)
 
     async def aadd(
         self, publications: Publications, due: datetime | None, using: str | None

@@ -72,15 +72,29 @@ class RelayCounters:
         """Attempts that failed because the engine, or a database, was away."""
 
 
+class RowKey(NamedTuple):
+    """Where a row is, until it is published."""
+
+    database: str
+    """An alias."""
+    key: str
+    """Hexadecimal digits, the same in no two rows."""
+
+
 class RowWriter(Protocol):
     """Writes publications into the site's databases."""
 
-    def add(self, publications: Publications, due: datetime | None, using: str | None) -> None:
+    def add(
+        self, publications: Publications, due: datetime | None, using: str | None
+    ) -> list[RowKey]:
         """Write a row for each publication, in the transaction that is under way.
 
         Args:
             due: when to publish them; None: as soon as they are committed.
             using: alias of the database; None: that of the transaction.
+
+        Returns:
+            The keys of the rows, in the order of the publications.
 
         Raises:
             BadRequest: the name of a channel holds a null character, which databases refuse.
@@ -92,6 +106,14 @@ class RowWriter(Protocol):
         self, publications: Publications, due: datetime | None, using: str | None
     ) -> None:
         """Write a row for each publication. Async version of `add`."""
+        ...
+
+    def withdraw(self, keys: Sequence[RowKey]) -> None:
+        """Delete rows that the transaction under way has written; others must not be named.
+
+        Raises:
+            Exception: the database refused.
+        """
         ...
 
 

@@ -7,17 +7,19 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ContextDecorator
 from datetime import datetime
 from functools import wraps
+from itertools import zip_longest
 from typing import Any, NamedTuple, TypeVar, cast, overload
 from unittest.mock import ANY
+from uuid import uuid4
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
 
 from realtime import payload
+from realtime.server_api.durable import RowKey
 from realtime.server_api.transactions import (
     AfterCommit,
     Positions,
     Publications,
-    Publisher,
     without_positions,
 )
 from realtime.serving import serving
@@ -105,14 +107,21 @@ class Outbox(Sequence[Published]):
         self._hooks = None
         recorder.close(self)
 
-    def add(self, publications: Publications, due: datetime | None = None) -> None:
-        """Add publications. `due`: when, if they are scheduled."""
+    def add(self, publications: Publications, due: datetime | None = None) -> list[Published]:
+        """Add publications, and return them. `due`: when, if they are scheduled."""
         if self._hooks is not None:
             self._hooks.run()  # these were published earlier
+        added = []
         for new, _ in publications:
             published = Published(new.channel, payload.value(new.data.json))
             published.at = due
-            self._published.append(published)
+            added.append(published)
+        self._published += added
+        return added
+
+    def remove(self, published: Published) -> None:
+        """Remove this publication, and no equal one."""
+        self._published = [each for each in self._published if each is not published]
 
 
 class Recorder:
@@ -125,6 +134,8 @@ class Recorder:
         self._lock = threading.RLock()
         self._outboxes: list[Outbox] = []
         self._services: list[object] = []
+        self._rows: dict[RowKey, tuple[Outbox, Published]] = {}
+        """The publications that would be rows, and where they are."""
         self._publisher = serving.publisher
         self._row_writer = serving.row_writer
         """The service's own."""
@@ -143,20 +154,36 @@ class Recorder:
             return await self._publisher.asend(publications)
         return without_positions(publications)
 
-    def _record(self, publications: Publications, due: datetime | None = None) -> bool:
-        """Record publications; return whether to send them, too."""
+    def _record(
+        self,
+        publications: Publications,
+        due: datetime | None = None,
+        keys: Sequence[RowKey] = (),
+    ) -> bool:
+        """Record publications; return whether to send them, too. `keys`: of their rows."""
         innermost = self._innermost()
         if innermost is None:
             return True
-        innermost.add(publications, due)
+        for key, published in zip_longest(keys, innermost.add(publications, due)):
+            if key is not None:
+                self._rows[key] = (innermost, published)
         return bool(self._services)
 
     # see `server_api.durable.RowWriter`: what would be a row is recorded at the commit
 
-    def add(self, publications: Publications, due: datetime | None, using: str | None) -> None:
+    def add(
+        self, publications: Publications, due: datetime | None, using: str | None
+    ) -> list[RowKey]:
         """Record durable publications, and send those that are due."""
-        publisher: Publisher = self if due is None else _Scheduled(self, due)
-        AfterCommit(lambda: publisher).send(publications)
+        keys = [RowKey("", uuid4().hex) for _ in publications]
+        rows = _Rows(self, due, keys)
+        AfterCommit(lambda: rows).send(publications)
+        return keys
+
+    def withdraw(self, keys: Sequence[RowKey]) -> None:
+        """Remove durable publications from the outbox, when the transaction has ended."""
+        withdrawal = _Withdrawal(self, keys)
+        AfterCommit(lambda: withdrawal).send([])
 
     async def aadd(
         self, publications: Publications, due: datetime | None, using: str | None
@@ -187,6 +214,7 @@ class Recorder:
             if not self._outboxes and serving.publisher is self:
                 serving.publisher = self._publisher
                 serving.row_writer = self._row_writer
+                self._rows.clear()
 
     def is_innermost(self, outbox: Outbox) -> bool:
         """Return whether publications are added to this outbox."""
@@ -208,15 +236,35 @@ class Recorder:
                 self._services.remove(service)
 
 
-class _Scheduled:
-    """Records publications that are due later. No client receives them in a test."""
+class _Rows:
+    """Records durable publications. Clients receive none of those that are due later."""
 
-    def __init__(self, recorder: Recorder, due: datetime) -> None:
+    def __init__(self, recorder: Recorder, due: datetime | None, keys: Sequence[RowKey]) -> None:
         self._recorder = recorder
         self._due = due
+        self._keys = keys
 
     def send(self, publications: Publications) -> Positions:
-        self._recorder._record(publications, self._due)
+        if self._recorder._record(publications, self._due, self._keys) and self._due is None:
+            return self._recorder._publisher.send(publications)
+        return without_positions(publications)
+
+    async def asend(self, publications: Publications) -> Positions:
+        return self.send(publications)
+
+
+class _Withdrawal:
+    """Removes durable publications that were recorded before."""
+
+    def __init__(self, recorder: Recorder, keys: Sequence[RowKey]) -> None:
+        self._recorder = recorder
+        self._keys = keys
+
+    def send(self, publications: Publications) -> Positions:
+        for key in self._keys:
+            if (found := self._recorder._rows.pop(key, None)) is not None:
+                outbox, published = found
+                outbox.remove(published)
         return without_positions(publications)
 
     async def asend(self, publications: Publications) -> Positions:

@@ -13,6 +13,7 @@ from realtime.bench import reference
 from realtime.checks.options import OPTION_ERRORS
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import bench
+from realtime.live import checks as live_checks
 
 STALE = "before\n<!-- generated: commands -->\n| old |\n<!-- end of generated -->\nafter\n"
 
@@ -32,7 +33,8 @@ def test_every_option_is_in_one_table() -> None:
 
 
 def test_every_system_check_is_in_the_table_and_no_other() -> None:
-    code = "".join(path.read_text() for path in Path(checks.__path__[0]).glob("*.py"))
+    files = [*Path(checks.__path__[0]).glob("*.py"), Path(live_checks.__file__)]
+    code = "".join(path.read_text() for path in files)
     used = {*re.findall(r'id="(realtime\.[EW]\d{3})"', code), *OPTION_ERRORS.values()}
     _, *rows = tables.system_checks()
 

@@ -1,4 +1,4 @@
-"""The service of all tests of live HTML, with the memory engine."""
+"""The service and the feeds of all tests of live HTML, with the memory engine."""
 
 from __future__ import annotations
 
@@ -7,23 +7,64 @@ from typing import Any
 
 import pytest
 
-from realtime.testing import TestService
+from realtime.hooks.registry import registry
+from realtime.live import permission
+from realtime.live.feeds import feeds
+from realtime.testing import Outbox, TestService, capture
+from tests.live_models.shop.models import Order
 
 KEPT = {"history_size": 1000, "history_lifetime": 100, "force_recovery": True}
-OPTIONS = {
+OPTIONS: dict[str, Any] = {
     "token_hmac_secret_key": "a secret of at least thirty-two bytes",
     "page_margin": 0,
     "namespaces": [
         {"name": "order", **KEPT},
         {"name": "team", **KEPT},
+        {"name": "nodes"},
         {"name": "plain"},
     ],
 }
 
 
+_before = list(registry.subscribe), list(registry.guarded)
+from tests.live_models.shop import rows  # noqa: E402, it registers feeds
+
+SHOP = dict(feeds._feeds)
+feeds._feeds.clear()
+registry.subscribe[:], registry.guarded[:] = _before
+
+
 @pytest.fixture(autouse=True)
-def service(settings: Any) -> Iterator[TestService]:
+def shop() -> Iterator[None]:
+    """The feeds of the shop. Other tests of the process have none of them."""
+    before, guarded = list(registry.subscribe), list(registry.guarded)
+    feeds._feeds.update(SHOP)
+    for feed in feeds.all():
+        permission.guard(feed)
+    rows.allowed.clear()
+    yield
+    feeds._feeds.clear()
+    registry.subscribe[:], registry.guarded[:] = before, guarded
+
+
+@pytest.fixture(autouse=True)
+def service(shop: None, settings: Any) -> Iterator[TestService]:
     """The service of a site with channels for rows."""
     settings.REALTIME = OPTIONS
     with TestService() as started:
         yield started
+
+
+@pytest.fixture
+def outbox() -> Iterator[Outbox]:
+    """What is published, in the order of time."""
+    with capture() as captured:
+        yield captured
+
+
+@pytest.fixture
+def order(outbox: Outbox) -> Order:
+    """A row that was loaded."""
+    made = Order.objects.create(team="7")
+    outbox.clear()
+    return Order.objects.get(pk=made.pk)

@@ -1,0 +1,157 @@
+"""Feeds: what is published of a row, and mistakes in declarations."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from typing import Any
+
+import pytest
+from django.core.exceptions import FieldDoesNotExist
+from django.db import models
+from django.utils import translation
+from rest_framework import serializers
+
+from realtime import live
+from realtime.live.feeds import Feed, LiveFeed
+from realtime.payload import value
+from tests.live_models.shop.models import Express, Order, Tag
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+
+def feed(**attributes: Any) -> LiveFeed:
+    """A feed that no one listens to."""
+    return LiveFeed(Order, type("A", (Feed,), {"channels": ["order:{pk}"], **attributes}))
+
+
+def shown(order: Order, **attributes: Any) -> dict[str, Any]:
+    """What a page gets of a row."""
+    found: dict[str, Any] = value(feed(**attributes).put(order).json)
+    return found
+
+
+@pytest.fixture
+def order() -> Order:
+    made = Order.objects.create(team="7", title="<b>", total=Decimal("1.5"))
+    made.tags.add(Tag.objects.create(name="urgent"))
+    return Order.objects.get(pk=made.pk)
+
+
+class OrderSerializer(serializers.Serializer[Order]):
+    title = serializers.CharField()
+
+
+def test_fragment_is_rendered_and_escaped(order: Order) -> None:
+    assert shown(order, fragment="shop/order.html") == {
+        "op": "put",
+        "key": str(order.pk),
+        "html": f'<li data-key="{order.pk}">&lt;b&gt;</li>\n',
+    }
+
+
+def test_context_of_the_fragment_can_be_another(order: Order) -> None:
+    def context(self: Any, row: Any) -> dict[str, Any]:
+        return {"order": {"pk": 5, "title": "other"}}
+
+    found = shown(order, fragment="shop/order.html", context=context)
+
+    assert found["html"] == '<li data-key="5">other</li>\n'
+
+
+def test_fields_are_values_and_keys(order: Order) -> None:
+    (tag,) = order.tags.all()
+
+    found = shown(order, fields=["pk", "title", "total", "tags"])
+
+    assert found["data"] == {"pk": order.pk, "title": "<b>", "total": "1.50", "tags": [tag.pk]}
+
+
+def test_foreign_key_is_its_key() -> None:
+    express = Express.objects.create(team="7")
+    kind = type("A", (Feed,), {"channels": ["order:{pk}"], "fields": ["order_ptr", "courier"]})
+
+    found = value(LiveFeed(Express, kind).put(express).json)
+
+    assert found["data"] == {"order_ptr": express.pk, "courier": ""}
+
+
+def test_serializer_of_rest_framework_makes_the_data(order: Order) -> None:
+    assert shown(order, serializer=OrderSerializer)["data"] == {"title": "<b>"}
+
+
+def test_function_makes_the_data(order: Order) -> None:
+    assert shown(order, serializer=lambda row: [row.title])["data"] == ["<b>"]
+
+
+def test_html_and_data_may_go_together(order: Order) -> None:
+    found = shown(order, fragment="shop/order.html", fields=["title"])
+
+    assert found.keys() == {"op", "key", "html", "data"}
+
+
+def test_only_ids_is_the_key(order: Order) -> None:
+    assert shown(order, only_ids=True) == {"op": "put", "key": str(order.pk)}
+
+
+def test_language_of_the_visitor_who_changes_a_row_is_that_of_no_other(order: Order) -> None:
+    with translation.override("de"):
+        found = shown(order, fragment="shop/language.html")
+
+    assert found["html"].strip() == "en-us"
+
+
+FAILURES: dict[str, dict[str, Any]] = {
+    "template": {"fragment": "shop/none.html"},
+    "field": {"fields": ["nothing"]},
+    "function": {"serializer": lambda row: 1 / 0},
+    "no JSON": {"serializer": lambda row: object()},
+}
+
+
+@pytest.mark.parametrize("attributes", FAILURES.values(), ids=FAILURES)
+def test_row_that_cannot_be_shown_is_fetched_by_the_page(
+    order: Order, caplog: pytest.LogCaptureFixture, attributes: dict[str, Any]
+) -> None:
+    assert shown(order, **attributes) == {"op": "put", "key": str(order.pk)}
+    assert "cannot publish what" in caplog.text
+
+
+MISTAKES: dict[str, tuple[dict[str, Any], type[Exception]]] = {
+    "no channels": ({"channels": []}, ValueError),
+    "one channel": ({"channels": "order:{pk}"}, ValueError),
+    "unknown field": ({"channels": ["order:{nothing}"]}, FieldDoesNotExist),
+    "relation to many": ({"channels": ["order:{tags}"]}, ValueError),
+    "star": ({"channels": ["order:*"]}, ValueError),
+    "braces": ({"channels": ["order:{pk"]}, ValueError),
+    "no text": ({"channels": [5]}, TypeError),
+    "nothing shown": ({}, ValueError),
+    "only ids and more": ({"only_ids": True, "fields": ["title"]}, ValueError),
+    "fields and serializer": ({"fields": ["title"], "serializer": OrderSerializer}, ValueError),
+    "fields as text": ({"fields": "title"}, TypeError),
+}
+
+
+@pytest.mark.parametrize(("attributes", "error"), MISTAKES.values(), ids=MISTAKES)
+def test_mistake_in_a_feed_is_said_at_start(
+    attributes: dict[str, Any], error: type[Exception]
+) -> None:
+    shows = (
+        {}
+        if attributes.keys() & {"fields", "only_ids"} or not attributes
+        else {"fragment": "shop/order.html"}
+    )
+    with pytest.raises(error):
+        feed(**shows, **attributes)
+
+
+def test_only_models_and_feeds_are_registered() -> None:
+    class Abstract(models.Model):
+        class Meta:
+            abstract = True
+            app_label = "shop"
+
+    for wrong in (5, Feed, Abstract, models.Model):
+        with pytest.raises(TypeError):
+            live.model(wrong)
+    with pytest.raises(TypeError):
+        live.model(Order)(Order)  # type: ignore[type-var]
