@@ -100,8 +100,13 @@ class Window:
         wait_for(self.browser, condition, what)
 
     def click(self, selector: str) -> None:
-        self.look()
-        self.browser.find_element(By.CSS_SELECTOR, selector).click()
+        """Click on an element, of the next page if that takes the place of this one meanwhile."""
+
+        def clicked() -> bool:
+            self.browser.find_element(By.CSS_SELECTOR, selector).click()
+            return True
+
+        self.until_true(clicked, f"{selector} to click on")
 
     def type(self, selector: str, text: str) -> None:
         self.look()
