@@ -198,8 +198,8 @@ class Declarations:
             if what_to_do == "raise":
                 raise refusal(mismatch) from None
             logger.warning("A publication into %r has another type: %s", channel, mismatch)
-        except TypeError:
-            logger.exception("The types of %r cannot be used", declaration.pattern.text)
+        except Exception:  # code of the site checks, too, and may query the database
+            logger.exception("A publication into %r could not be checked", channel)
             if what_to_do == "raise":
                 raise InternalError from None
 
@@ -214,8 +214,11 @@ class Declarations:
             return ""
         try:
             declaration.check(data)
-        except (Mismatch, TypeError) as reason:
+        except Mismatch as reason:
             return str(reason)[:MAX_REASON]
+        except Exception as error:  # of code of the site: its text may hold what only the log may
+            logger.exception("Data for %r could not be checked", channel)
+            return f"the check failed: {type(error).__name__}"
         return ""
 
     def describe(self, channel: str) -> TypedPattern | None:

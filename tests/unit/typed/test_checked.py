@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from contextlib import nullcontext
 from typing import Any
 
 import msgspec
@@ -12,7 +13,7 @@ from django.core import mail
 import realtime
 from realtime import hooks
 from realtime.cluster.member import Member
-from realtime.errors import BadRequest
+from realtime.errors import BadRequest, InternalError
 from realtime.hooks.registry import registry
 from realtime.server_api import methods, methods_v2
 from realtime.serving import serving
@@ -259,6 +260,32 @@ def test_default_raises_with_debug_and_in_tests(
             assert raises
 
     assert len(outbox) == (not raises)
+
+
+class Broken(msgspec.Struct):
+    """Its own check fails."""
+
+    text: str
+
+    def __post_init__(self) -> None:
+        raise LookupError(self.text)
+
+
+@pytest.mark.parametrize("mode", ["raise", "log"])
+def test_check_that_fails_is_logged_and_refuses_where_it_should(
+    settings: Any, caplog: pytest.LogCaptureFixture, mode: str
+) -> None:
+    settings.REALTIME = {**OPTIONS, "typed_channels": mode}
+    realtime.channel("orders:{pk}", sends=Broken, accepts=Broken)
+
+    with TestService() as service, service.client("17") as client:
+        assert published(client, {"text": "hi"}) == (100, "internal server error")
+        with pytest.raises(InternalError) if mode == "raise" else nullcontext():
+            realtime.publish("orders:1", {"text": "hi"})
+        assert len(realtime.history("orders:1")) == (mode == "log")
+
+    assert "A publication into 'orders:1' could not be checked" in caplog.text
+    assert "LookupError: hi" in caplog.text
 
 
 async def test_serializer_is_not_run_on_an_event_loop() -> None:
