@@ -1,9 +1,12 @@
-"""Errors that keep the service from answering, as one exception with words for operators."""
+"""Errors that keep the service from answering, as one exception with words for operators.
+
+And the nodes that did not answer.
+"""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from django.utils.functional import Promise
@@ -55,3 +58,35 @@ def answering() -> Iterator[None]:
         title = _("The service did not answer in time")
         advice = _("It may be busy. Clients stay connected. Try again in a moment.")
         raise Unavailable(title, advice, str(error)) from error
+
+
+class Unanswered:
+    """The nodes that did not answer a question of this process lately. Any thread may use it.
+
+    A node that died, or hangs, counts as silent only after its heartbeats are missing for a while.
+    """
+
+    COUNTS = 10.0
+    """Seconds for which it counts that a node did not answer."""
+
+    def __init__(self) -> None:
+        self._until: dict[str, float] = {}
+
+    def note(self, names: Iterable[str]) -> None:
+        """Note that nodes with these names did not answer."""
+        now = time.monotonic()
+        known = {name: until for name, until in self._until.copy().items() if until > now}
+        self._until = known | dict.fromkeys(names, now + self.COUNTS)
+
+    def names(self) -> list[str]:
+        """Return the names of those nodes, sorted."""
+        now = time.monotonic()
+        return sorted(name for name, until in self._until.items() if until > now)
+
+    def forget(self) -> None:
+        """Begin anew."""
+        self._until = {}
+
+
+unanswered = Unanswered()
+"""Those of this process."""

@@ -23,7 +23,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from . import service
-from .answering import Unavailable
+from .answering import Unavailable, unanswered
 from .service import NodeStatus, ServiceState
 from .words import duration
 
@@ -177,6 +177,7 @@ class Watch:
         """Key of a problem, or a level → since when, and whether this process saw it begin."""
         self._checked = Remembered(CHECKS_REMEMBERED, lambda: service.check_messages())
         self._pending = service.PendingNumbers()
+        unanswered.forget()
 
     def look(self, *, failed: Unavailable | None = None) -> Look:
         """Return what is known, asking the service if that is older than `REMEMBERED`.
@@ -252,6 +253,11 @@ def node_problems(nodes: Sequence[NodeStatus]) -> list[Problem]:
             }
             key, seconds = f"silent {node.uid}", node.last_seen_seconds
             problems.append(Problem(key, Level.DEGRADED, text, "overview", seconds))
+    silent = {node.name for node in nodes if not node.alive}
+    for name in unanswered.names():
+        if name not in silent:
+            text = _("Node %(name)s did not answer a moment ago.") % {"name": name}
+            problems.append(Problem(f"unanswered {name}", Level.DEGRADED, text, "overview"))
     for node in alive:
         if node.loop_lag > LONG_LAG:
             text = _("Node %(name)s is overloaded: its event loop was late by %(time)d ms.") % {

@@ -50,7 +50,7 @@ from realtime.server_api.overview import Subscribers
 from realtime.server_api.publishing import Position
 from realtime.serving import serving
 
-from .answering import Unavailable, answering
+from .answering import Unavailable, answering, unanswered
 
 __all__ = [
     "MAX_EPOCH_LENGTH",
@@ -86,7 +86,9 @@ def read(work: Callable[[Member], Awaitable[T]]) -> T:
         Unavailable: the service does not answer.
     """
     with answering():
-        return serving.call(work, timeout=READ_TIMEOUT)
+        result = serving.call(work, timeout=READ_TIMEOUT)
+    unanswered.note(getattr(result, "missing", ()))
+    return result
 
 
 class ServiceState(NamedTuple):

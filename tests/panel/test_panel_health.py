@@ -13,7 +13,7 @@ from django.test import Client
 from django.utils import translation
 
 from admin_panel import health, service
-from admin_panel.answering import Unavailable, answering
+from admin_panel.answering import Unavailable, answering, unanswered
 from admin_panel.health import Level, Watch
 from realtime.checks import TAG
 from realtime.engine.nodes import NodeStatus
@@ -53,6 +53,18 @@ def away(watch: Watch) -> health.Health:
     with pytest.raises(Unavailable) as caught, answering():
         raise EngineUnavailable("away")
     return watch.health(watch.look(failed=caught.value))
+
+
+def test_node_that_does_not_answer_is_worth_a_word_before_it_counts_as_silent(
+    watch: Watch,
+) -> None:
+    unanswered.note(["two", "one"])
+
+    [problem] = judge(watch, FINE, SILENT).problems[1:]
+
+    assert problem.text == "Node one did not answer a moment ago."
+    watch.forget()
+    assert judge(watch, FINE).level is Level.HEALTHY
 
 
 VERDICTS: dict[str, tuple[list[NodeStatus], float, Level, str]] = {

@@ -104,6 +104,18 @@ async def test_subscribers_are_counted_over_all_nodes(
         )
 
 
+async def test_users_who_are_online_count_once_however_many_nodes_have_them(
+    servers: list[Server], operator: httpx.Client
+) -> None:
+    first, second = servers
+    async with (
+        open_client(first.socket, token=connection_token("17")),
+        open_client(second.socket, token=connection_token("17")),
+        open_client(second.socket, token=connection_token("18")),
+    ):
+        wait_until(lambda: "Users online</a></dt><dd>2</dd>" in text(operator), what="two users")
+
+
 def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client) -> None:
     wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
 
