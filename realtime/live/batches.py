@@ -24,7 +24,7 @@ from django.db.models import Model, QuerySet
 from realtime.cluster.member import NewPublication
 from realtime.live import sending
 from realtime.live.feeds import LiveFeed, feeds, removed
-from realtime.live.row_channels import is_durable, names, values
+from realtime.live.row_channels import is_durable, may_be_durable, names, values
 from realtime.server_api.durable import RowKey
 from realtime.server_api.transactions import CommitHook, in_transaction
 
@@ -139,7 +139,7 @@ def note(using: str, model: type[Model], changes: Changes) -> None:
         return
     batch = _batch(using)
     batch.add(model, changes)
-    if any(feed.is_durable() for feed in feeds.of(model)):
+    if _may_be_durable(model):
         write(using, model, changes, batch.transaction)
 
 
@@ -149,12 +149,16 @@ def note_query(using: str, model: type[Model], query: QuerySet[Any]) -> None:
         flush_query(model, query, None)
         return
     batch = _batch(using)
-    if any(feed.is_durable() for feed in feeds.of(model)):
+    if _may_be_durable(model):
         changes = {_key(model, row): Change() for row in query}
         batch.add(model, changes)
         write(using, model, changes, batch.transaction)
     else:
         batch.queries.setdefault(model, []).append(query)
+
+
+def _may_be_durable(model: type[Model]) -> bool:
+    return any(may_be_durable(each) for feed in feeds.of(model) for each in feed.patterns)
 
 
 def _batch(using: str) -> Batch:
@@ -257,8 +261,6 @@ def _alike(all_feeds: Iterable[LiveFeed]) -> Collection[list[LiveFeed]]:
 
 
 def _key(model: type[Model], row: Any) -> Any:
-    if not isinstance(row, model):
-        raise TypeError(f"announce needs rows of {model.__name__}, not {type(row).__name__}")
     pk: Any = model._meta.pk
     return getattr(row, pk.attname)
 

@@ -17,7 +17,7 @@ channels are remembered when it is loaded, and when it is saved.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Container, Iterable
 from functools import partial, wraps
 from typing import Any
 
@@ -145,22 +145,15 @@ def watch(model: type[Model]) -> None:
     known.attributes = {name for feed in known.feeds for name in feed.attributes}
     if not is_new:
         return
-    for kind in _family(model):
-        signals.post_save.connect(known.saved, sender=kind, weak=False)
-        signals.post_delete.connect(known.deleted, sender=kind, weak=False)
+    # also those of proxies, and of models that inherit the table: their objects are its rows
+    for kind in apps.get_models(include_auto_created=True):
+        if issubclass(kind, model):
+            signals.post_save.connect(known.saved, sender=kind, weak=False)
+            signals.post_delete.connect(known.deleted, sender=kind, weak=False)
     for field in model._meta.many_to_many:
-        receiver = _receiver(known, field)
-        signals.m2m_changed.connect(receiver, sender=field.remote_field.through, weak=False)
+        through = field.remote_field.through
+        signals.m2m_changed.connect(partial(known.related, field), sender=through, weak=False)
     _remember_at_loading(model, known)
-
-
-def _receiver(known: Watched, field: Any) -> Callable[..., None]:
-    return lambda sender, **details: known.related(field, **details)
-
-
-def _family(model: type[Model]) -> list[type[Model]]:
-    """Return the classes whose objects are rows of a table: proxies, and models that inherit it."""
-    return [each for each in apps.get_models(include_auto_created=True) if issubclass(each, model)]
 
 
 def _others(field: Any, instance: Model, reverse: bool, using: str) -> set[Any]:

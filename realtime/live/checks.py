@@ -42,7 +42,7 @@ def _problems(feed: LiveFeed) -> Iterator[str]:
         return
     for each in feed.patterns:
         try:
-            inspect.signature(may_view).bind(None, **dict.fromkeys(each.attributes))
+            inspect.signature(may_view).bind(None, **dict.fromkeys(each.fields))
         except TypeError as error:
             yield f"may_view cannot be asked about {each.text!r}: {error}."
     for each, options, config in _channels(feed):

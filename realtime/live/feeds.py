@@ -25,7 +25,7 @@ from django.utils import timezone, translation
 
 from realtime.hooks.site_values import to_payload
 from realtime.live.html import render
-from realtime.live.row_channels import ChannelPattern, may_be_durable, pattern_of
+from realtime.live.row_channels import ChannelPattern, pattern_of
 from realtime.payload import Payload
 
 logger = logging.getLogger("realtime.live")
@@ -88,13 +88,10 @@ class LiveFeed:
         self.patterns: Sequence[ChannelPattern] = [
             pattern_of(each, model) for each in kind.channels
         ]
-        self.attributes = {name for each in self.patterns for name in each.attributes.values()}
+        fields = (field for each in self.patterns for field in each.fields.values())
+        self.attributes = {field.attname for field in fields}
         """Those of a row by which its channels are named."""
         self.feed = kind()
-
-    def is_durable(self) -> bool:
-        """Return whether a publication of the feed may be durable."""
-        return any(map(may_be_durable, self.patterns))
 
     def put(self, row: Any, *, can_fail: bool = False) -> Payload:
         """Return the publication of a row as it is.

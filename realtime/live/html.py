@@ -101,17 +101,14 @@ def render(
     try:
         return render_to_string(template, None if context is None else dict(context), request)
     except TemplateDoesNotExist as error:
-        if "#" not in template or _has_partials() or str(error.args[0]) != template:
+        has_partials = django.VERSION >= (6, 0) or apps.is_installed("template_partials")
+        if "#" not in template or has_partials or str(error.args[0]) != template:
             raise
         raise ImproperlyConfigured(
             f"{template!r} names a partial of a template. Partials need Django 6.0, or the package"
             ' django-template-partials with "template_partials" in INSTALLED_APPS; a template of'
             " its own needs neither."
         ) from error
-
-
-def _has_partials() -> bool:
-    return django.VERSION >= (6, 0) or apps.is_installed("template_partials")
 
 
 def _check(template: str | None, swap: str, target: str | None) -> None:

@@ -7,13 +7,12 @@ allows: a function that forgets its answer allows nothing.
 from __future__ import annotations
 
 import random
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
 
 from realtime.channel_rules import name
-from realtime.cluster.member import Member
 from realtime.hooks.answers import Allowed
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
@@ -40,15 +39,16 @@ def guard(feed: LiveFeed) -> None:
 
 
 def decide(request: SubscribeRequest) -> Any:
-    """The subscribe hook of the channels of feeds: whether every feed of a channel allows it."""
-    found = [
-        (feed, names)
+    """Return whether every feed of a channel allows a client to subscribe: the hook of channels."""
+    matches = [
+        (feed, each, names)
         for feed in feeds.all()
         for each in feed.patterns
         if (names := each.pattern.match(request.channel)) is not None
     ]
-    if not found or any(feed.kind.may_view is None for feed, _ in found):
+    if not matches or not all(each.may_be_of_row(names) for _, each, names in matches):
         return False
+    found = [(feed, names) for feed, _, names in matches]
     allowed = Allowed(ttl=_ttl(min(feed.kind.recheck for feed, _ in found)))
     if any(iscoroutinefunction(feed.kind.may_view) for feed, _ in found):
         return _adecide(request, found, allowed)
@@ -94,14 +94,11 @@ def invalidate(user: Any, channel: str = "") -> None:
         TypeError: `user` is neither a user nor an ID.
         EngineUnavailable: Redis is away; this process has asked about its own clients.
     """
-    serving.call(_asking(user, channel), async_name="live.ainvalidate")
+    who, where = user_id(user), name(channel)
+    serving.call(lambda member: member.ask_again(who, where), async_name="live.ainvalidate")
 
 
 async def ainvalidate(user: Any, channel: str = "") -> None:
     """Have `may_view` asked again at once. Async version of `invalidate`."""
-    await serving.acall(_asking(user, channel))
-
-
-def _asking(user: Any, channel: str) -> Callable[[Member], Awaitable[None]]:
     who, where = user_id(user), name(channel)
-    return lambda member: member.ask_again(who, where)
+    await serving.acall(lambda member: member.ask_again(who, where))

@@ -37,8 +37,7 @@ def model(of: Any) -> Callable[[F], F]:
         raise ValueError(f"{of.__name__} cannot be live: its primary key is composite")
 
     def register(kind: F) -> F:
-        given: Any = kind
-        if not (isinstance(given, type) and issubclass(given, Feed)):
+        if Feed not in getattr(kind, "__mro__", ()):
             raise TypeError(f"a subclass of Feed expected, not {kind!r}")
         feed = LiveFeed(of, kind)
         permission.guard(feed)

@@ -14,6 +14,7 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from django.core.exceptions import ValidationError
 from django.db.models import Model
 
 from realtime import channel_rules
@@ -34,8 +35,8 @@ class ChannelPattern(NamedTuple):
 
     text: str
     pattern: Pattern
-    attributes: Mapping[str, str]
-    """Name in the pattern → attribute of the row."""
+    fields: Mapping[str, Any]
+    """Name in the pattern → field of the row."""
 
     @property
     def sample(self) -> str:
@@ -45,8 +46,8 @@ class ChannelPattern(NamedTuple):
     def name(self, values: Values) -> str | None:
         """Return the name of the channel; None if a value is missing, or leads elsewhere."""
         texts: dict[str, str] = {}
-        for name, attribute in self.attributes.items():
-            value = values.get(attribute)
+        for name, field in self.fields.items():
+            value = values.get(field.attname)
             if value is None or value == "":
                 return None
             texts[name] = str(value)
@@ -55,6 +56,16 @@ class ChannelPattern(NamedTuple):
             return channel
         logger.error("A row is not published in %r: it is no channel of %r", channel, self.text)
         return None
+
+    def may_be_of_row(self, texts: Mapping[str, str]) -> bool:
+        """Return whether a row can have these values, in this spelling: clients chose them."""
+        try:
+            return all(
+                "\0" not in text and str(self.fields[name].to_python(text)) == text
+                for name, text in texts.items()
+            )
+        except (ValidationError, ValueError, TypeError, OverflowError, ArithmeticError):
+            return False
 
 
 def pattern_of(text: str, model: type[Model]) -> ChannelPattern:
@@ -65,18 +76,16 @@ def pattern_of(text: str, model: type[Model]) -> ChannelPattern:
         ValueError: it is not a pattern, or holds `*`.
         FieldDoesNotExist: a name in it is no field of the model.
     """
-    if not isinstance(text, str):
-        raise TypeError(f"a channel pattern is text, not {type(text).__name__}")
     if "*" in text:
         raise ValueError(f"{text!r} names no channel of a row: it has a *")
     pattern = Pattern(text)
-    attributes: dict[str, str] = {}
+    fields: dict[str, Any] = {}
     for name in _NAME.findall(text):
         field: Any = model._meta.pk if name == "pk" else model._meta.get_field(name)
         if not field.concrete or field.many_to_many:
             raise ValueError(f"{text!r}: {name} has no column in the table of {model.__name__}")
-        attributes[name] = field.attname
-    return ChannelPattern(text, pattern, attributes)
+        fields[name] = field
+    return ChannelPattern(text, pattern, fields)
 
 
 def is_guarded(channel: str) -> bool:

@@ -174,6 +174,27 @@ def test_clients_are_not_asked_about_at_the_same_time(more_feeds: Feeds) -> None
     assert all(30 <= each <= 40 for each in times)
 
 
+NAMES = ["order:x", "order:07", "order:+7", "order: 7", "order:7\0", "order:7.0"]
+
+
+@pytest.mark.parametrize("channel", NAMES)
+def test_name_that_no_row_has_is_refused_without_a_question(
+    more_feeds: Feeds, channel: str
+) -> None:
+    """Clients choose names: a query would fail on them, or take them for another row."""
+    asked: list[Any] = []
+
+    def may_view(request: SubscribeRequest, pk: str) -> bool:
+        asked.append(pk)
+        return True
+
+    more_feeds.add(feed(may_view, "order:{pk}"))
+
+    assert ask(channel) is False
+    assert asked == []
+    assert isinstance(ask("order:7"), Allowed)
+
+
 # other hooks of the site
 
 
