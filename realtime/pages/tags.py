@@ -100,7 +100,7 @@ def is_cached(tag: str) -> bool:
         if frame.f_back is None:
             return False
         frame = frame.f_back
-    logger.error("{%% %s %%} is within {%% cache %%}, so it writes no token", tag)
+    logger.error("{%% %s %%} is within {%% cache %%}, so it writes nothing of one visitor", tag)
     return True
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from django import template
+from django.conf import settings
 from django.template import Context
 from django.templatetags.static import static
 from django.utils.html import format_html, json_script
@@ -28,6 +29,13 @@ from realtime.payload import escape
 register = template.Library()
 
 ELEMENT_ID = "realtime-config"
+INSPECTOR = "realtime/inspect.js"
+MODULES = {
+    "realtime": "realtime/client.js",
+    "realtime/inspect": INSPECTOR,
+    "realtime/live": "realtime/live.js",
+}
+"""Name in the import map → static file."""
 
 
 @register.simple_tag(takes_context=True)
@@ -50,7 +58,7 @@ def realtime_importmap(
 ) -> SafeString:
     """Return an import map by which scripts of the page import the client as "realtime".
 
-    The module of live blocks is "realtime/live" in it.
+    The module of live blocks is "realtime/live" in it, the inspector "realtime/inspect".
 
     It must stand before the first module of the page. Most browsers take only one import map of a
     page, so the site's own names go into this one.
@@ -60,14 +68,42 @@ def realtime_importmap(
         imports: more names → URLs; they replace ours of the same name.
         nonce: that of the content security policy.
     """
-    modules = {"realtime": "realtime/client.js", "realtime/live": "realtime/live.js"}
-    names = {name: static(path) for name, path in modules.items()} | dict(imports or {})
+    names = {name: static(path) for name, path in MODULES.items()} | dict(imports or {})
     nonce = context.get("csp_nonce") if nonce is None else nonce
     return format_html(
         '<script type="importmap"{}>{}</script>',
         "" if nonce is None else format_html(' nonce="{}"', str(nonce)),
         mark_safe(escape(json.dumps({"imports": names}).encode()).decode()),
     )
+
+
+@register.simple_tag(takes_context=True)
+def realtime_inspector(context: Context, permission: str = "", nonce: object = None) -> str:
+    """Return a <script> that shows an inspector of each client that the page makes after it.
+
+    Args:
+        context: that of the template; its `csp_nonce` is used if there is no `nonce`.
+        permission: whose holders get it, such as "shop.view_traffic"; without DEBUG only they do.
+        nonce: that of the content security policy.
+
+    Returns:
+        "" where DEBUG is off, for visitors without the permission.
+    """
+    if not settings.DEBUG and not _may_inspect(context, permission):
+        return ""
+    nonce = context.get("csp_nonce") if nonce is None else nonce
+    return format_html(
+        '<script type="module" src="{}" data-realtime-inspector{}></script>',
+        static(INSPECTOR),
+        "" if nonce is None else format_html(' nonce="{}"', str(nonce)),
+    )
+
+
+def _may_inspect(context: Context, permission: str) -> bool:
+    if not permission or is_cached("realtime_inspector"):
+        return False
+    user = page_config.visitor(request_of(context))
+    return user is not None and bool(user.has_perm(permission))
 
 
 @register.simple_tag(takes_context=True)

@@ -10,6 +10,7 @@ import type {
   StateContext,
   TransportName,
 } from "realtime";
+import { inspect } from "realtime/inspect";
 import { liveClient, RealtimeLive } from "realtime/live";
 
 const options: Options = {
@@ -25,6 +26,10 @@ const off: () => void = client.on("state", ({ delay }: StateContext) => delay?.t
 client.on("publication", ({ channel, data }) => console.log(channel.length, data.anything));
 client.on("disconnect", ({ code, reason, reconnect }) => console.log(code + 1, reason, !reconnect));
 off();
+const inspector: { close: () => void } = inspect(client);
+client.on("frame", ({ sent, received }) => console.log(sent?.length, received?.length));
+client.subscriptions.map(({ channel, position }) => [channel, position?.offset]);
+inspector.close();
 
 const room: Subscription = client.subscribe("$room", {
   since: { offset: 1, epoch: "e" },

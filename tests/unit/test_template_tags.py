@@ -11,7 +11,7 @@ from typing import Any
 
 import jwt
 import pytest
-from django.contrib.auth.models import AnonymousUser, User
+from django.contrib.auth.models import AnonymousUser, Permission, User
 from django.core.exceptions import ImproperlyConfigured
 from django.http import HttpRequest
 from django.template import Context, Engine, RequestContext, Template
@@ -303,6 +303,7 @@ def import_map(tag: str, **context: Any) -> Script:
 
 MODULES = {
     "realtime": "/static/realtime/client.js",
+    "realtime/inspect": "/static/realtime/inspect.js",
     "realtime/live": "/static/realtime/live.js",
 }
 
@@ -330,3 +331,42 @@ def test_import_map_has_the_nonce_of_the_page(tag: str, nonce: str) -> None:
     script = import_map(tag, csp_nonce="from Django")
 
     assert script.attributes == {"type": "importmap", "nonce": nonce}
+
+
+# realtime_inspector
+
+INSPECTOR = (
+    '<script type="module" src="/static/realtime/inspect.js" data-realtime-inspector></script>'
+)
+
+
+def test_inspector_is_for_developers(settings: Any) -> None:
+    assert render(page(), "realtime_inspector") == ""
+
+    settings.DEBUG = True
+
+    assert render(page(), "realtime_inspector") == INSPECTOR
+    assert Script(render(page(), 'realtime_inspector nonce="a"')).attributes["nonce"] == "a"
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize(("of_user", "shown"), [("auth.view_user", True), ("auth.add_user", False)])
+def test_inspector_is_for_users_with_the_permission(of_user: str, shown: bool) -> None:
+    user = User.objects.create(username="Ann")
+    user.user_permissions.add(Permission.objects.get(codename=of_user.partition(".")[2]))
+    tag = 'realtime_inspector "auth.view_user"'
+
+    assert render(page(user), tag) == (INSPECTOR if shown else "")
+    assert render(page(user), "realtime_inspector") == ""
+    assert render(page(), tag) == ""
+
+
+@pytest.mark.django_db
+def test_inspector_of_a_user_is_in_no_cache(caplog: pytest.LogCaptureFixture) -> None:
+    user = User.objects.create(username="Ann", is_superuser=True)
+    tags = (
+        'load cache %}{% cache 60 inspector %}{% realtime_inspector "auth.view_user" %}{% endcache'
+    )
+
+    assert render(page(user), tags) == ""
+    assert "within {% cache %}" in caplog.text

@@ -34,32 +34,46 @@ const PUSH = { publication: 0, unsub: 3, message: 4, sub: 5 };
 /** @type {Record<number, "join" | "leave">} by the type of the push */
 const MEMBER_EVENTS = { 1: "join", 2: "leave" };
 
+// numbers in the minified module, which has no byte for their names
+const TIMEOUT = 1;
+const CONNECTION_LOST = 2;
+const DISCONNECTED = 3;
+const UNSUBSCRIBED = 4;
+const OVERFLOW = 5;
+const TOKEN = 6;
+const LOAD = 7;
+const INTERNAL = 100;
+const PERMISSION_DENIED = 103;
+const ALREADY_SUBSCRIBED = 105;
+const TOKEN_EXPIRED = 109;
+const EXPIRED = 110;
+
 /** Codes from 100 on come from the server, those from 1000 on from functions of the site. */
 export const ErrorCode = Object.freeze({
   /** No reply in time. A publication may have been published all the same. */
-  TIMEOUT: 1,
+  TIMEOUT,
   /** The connection was lost before the reply came. */
-  CONNECTION_LOST: 2,
+  CONNECTION_LOST,
   /** The client is disconnected and does not try to reconnect. */
-  DISCONNECTED: 3,
+  DISCONNECTED,
   /** The subscription ended, or does not exist. */
-  UNSUBSCRIBED: 4,
+  UNSUBSCRIBED,
   /** A loop over a subscription is too far behind. */
-  OVERFLOW: 5,
+  OVERFLOW,
   /** The application's function for tokens failed. */
-  TOKEN: 6,
+  TOKEN,
   /** The application's function that loads the state failed. */
-  LOAD: 7,
+  LOAD,
 
-  INTERNAL: 100,
-  PERMISSION_DENIED: 103,
-  ALREADY_SUBSCRIBED: 105,
-  TOKEN_EXPIRED: 109,
-  EXPIRED: 110,
+  INTERNAL,
+  PERMISSION_DENIED,
+  ALREADY_SUBSCRIBED,
+  TOKEN_EXPIRED,
+  EXPIRED,
 });
 
 /** @type {number[]} EXPIRED: the token expired while the server handled the command. */
-const EXPIRED_TOKEN = [ErrorCode.TOKEN_EXPIRED, ErrorCode.EXPIRED];
+const EXPIRED_TOKEN = [TOKEN_EXPIRED, EXPIRED];
 const DISCONNECT_EXPIRED = 3005;
 const DISCONNECT_INSUFFICIENT_STATE = 3010;
 /** Final, also when an ASGI server or a reverse proxy has dropped the advice in the reason. */
@@ -142,12 +156,16 @@ const RELOAD_INTERVAL = 60_000;
  *
  * @typedef {{ channel: string, info: ClientInfo }} MemberContext
  *
+ * @typedef {{ sent?: string, received?: string }} FrameContext for tools: a command that leaves, or
+ *   a frame that came, as text
+ *
  * @typedef {object} ClientEvents
  * @property {StateContext} state
  * @property {ConnectContext} connect
  * @property {DisconnectContext} disconnect
  * @property {RealtimeError} error
  * @property {{ data: any }} message
+ * @property {FrameContext} frame
  * @property {Publication} publication of server-side subscriptions, as are the following
  * @property {MemberContext} join
  * @property {MemberContext} leave
@@ -461,7 +479,7 @@ export class Client extends ChannelEmitter {
   #blocked = 0;
   #keepFallbackUntil = 0;
 
-  /** @type {Map<number, { onReply: OnReply, timer: Timer }>} */
+  /** @type {Map<number, { _onReply: OnReply, timer: Timer }>} */
   #calls = new Map();
   #waiting = new Waiting();
   /** @type {string[]} */
@@ -510,6 +528,7 @@ export class Client extends ChannelEmitter {
     this.#token = options.token ?? undefined;
     this.#backOff = new BackOff(this._options);
     this.#refreshBackOff = new BackOff(this._options);
+    /** @type {any} */ (globalThis).realtimeInspector?.(this); // {% realtime_inspector %} in the page
   }
 
   /**
@@ -546,6 +565,11 @@ export class Client extends ChannelEmitter {
     return this.#state === "connected" ? this.#using : null;
   }
 
+  /** The subscriptions that the page has made. Server-side subscriptions are not among them. */
+  get subscriptions() {
+    return [...this.#subscriptions.values()];
+  }
+
   /** Connect, and reconnect when the connection is lost. While waiting to reconnect: try now. */
   connect() {
     if (this.#state !== "disconnected") return;
@@ -559,7 +583,7 @@ export class Client extends ChannelEmitter {
   disconnect() {
     if (this.#state === "disconnected" && !this.#reconnecting) return;
     this.#flush();
-    this._lose({ code: ErrorCode.DISCONNECTED, reason: "client", reconnect: false });
+    this._lose({ code: DISCONNECTED, reason: "client", reconnect: false });
   }
 
   /**
@@ -772,12 +796,12 @@ export class Client extends ChannelEmitter {
     this._command(METHOD.connect, params, (error, result) => {
       if (!error) {
         this.#connected(result);
-      } else if (error.code === ErrorCode.TIMEOUT) {
+      } else if (error.code === TIMEOUT) {
         this.#broken(advice(error.message), true);
-      } else if (error.code !== ErrorCode.CONNECTION_LOST) {
+      } else if (error.code !== CONNECTION_LOST) {
         const renewable = this.#renewable;
-        if (error.code === ErrorCode.TOKEN_EXPIRED && renewable) this.#token = undefined;
-        error.temporary = error.code !== ErrorCode.TOKEN_EXPIRED || renewable;
+        if (error.code === TOKEN_EXPIRED && renewable) this.#token = undefined;
+        error.temporary = error.code !== TOKEN_EXPIRED || renewable;
         this._lose({ code: error.code, reason: error.message, reconnect: error.temporary });
         this._emit("error", error);
       }
@@ -836,7 +860,7 @@ export class Client extends ChannelEmitter {
     }
     if (life !== this.#life) return false;
     if (!token) {
-      this._lose({ code: ErrorCode.TOKEN, reason: "no token", reconnect: false });
+      this._lose({ code: TOKEN, reason: "no token", reconnect: false });
       return false;
     }
     this.#token = token;
@@ -915,9 +939,9 @@ export class Client extends ChannelEmitter {
     this.#paused = false;
     const calls = [...this.#calls.values()];
     this.#calls.clear();
-    for (const { onReply, timer } of calls) {
+    for (const { _onReply, timer } of calls) {
       clearTimeout(timer);
-      onReply(new RealtimeError(ErrorCode.CONNECTION_LOST, "connection lost"), null);
+      _onReply(new RealtimeError(CONNECTION_LOST, "connection lost"), null);
     }
   }
 
@@ -946,7 +970,7 @@ export class Client extends ChannelEmitter {
     } else if (type === "visibilitychange" && globalThis.document?.hidden) {
       return;
     } else if (this.#state === "connected") {
-      this.#ping();
+      this.ping();
     } else if (this.#reconnecting && globalThis.navigator?.onLine !== false) {
       this.connect();
     }
@@ -989,12 +1013,13 @@ export class Client extends ChannelEmitter {
     const id = ++this.#lastId;
     this.#queue({ id, method, params });
     const timer = setTimeout(() => this.#answer(id, timedOut(), null), timeout);
-    this.#calls.set(id, { onReply, timer });
+    this.#calls.set(id, { _onReply: onReply, timer });
   }
 
   /** @param {object} command */
   #queue(command) {
     const text = JSON.stringify(command);
+    this._emit("frame", { sent: text });
     if (!this.#outgoing.length) queueMicrotask(() => this.#flush());
     this.#outgoing.push(text);
   }
@@ -1017,13 +1042,14 @@ export class Client extends ChannelEmitter {
     if (!call) return;
     this.#calls.delete(id);
     clearTimeout(call.timer);
-    call.onReply(error, result);
+    call._onReply(error, result);
   }
 
   // messages of the server
 
   /** @param {string} frame */
   #receive(frame) {
+    this._emit("frame", { received: frame });
     this.#worked = true;
     if (this.#using === "websocket") {
       this.#socketWorked = true;
@@ -1101,10 +1127,12 @@ export class Client extends ChannelEmitter {
 
   #pingLater() {
     clearTimeout(this.#pingTimer);
-    this.#pingTimer = setTimeout(() => this.#ping(), this._options.pingInterval);
+    this.#pingTimer = setTimeout(() => this.ping(), this._options.pingInterval);
   }
 
-  #ping() {
+  /** Test the connection. Without an answer in time it is lost. */
+  ping() {
+    if (this.#state !== "connected") throw disconnected();
     const life = this.#life;
     const onReply = (/** @type {RealtimeError | null} */ error) => {
       if (error && life === this.#life) this._lose(advice("no answer"));
@@ -1118,7 +1146,7 @@ export class Client extends ChannelEmitter {
   _add(subscription) {
     const { channel } = subscription;
     if (this.#subscriptions.has(channel)) {
-      throw new RealtimeError(ErrorCode.ALREADY_SUBSCRIBED, "already subscribed", { channel });
+      throw new RealtimeError(ALREADY_SUBSCRIBED, "already subscribed", { channel });
     }
     this.#subscriptions.set(channel, subscription);
   }
@@ -1239,7 +1267,7 @@ export class Subscription extends ChannelEmitter {
     if (this.#request) {
       const { channel } = this;
       const onReply = (/** @type {RealtimeError | null} */ error) => {
-        if (error?.code === ErrorCode.TIMEOUT) this.#client._lose(advice(error.message));
+        if (error?.code === TIMEOUT) this.#client._lose(advice(error.message));
       };
       this.#client._command(METHOD.unsubscribe, { channel }, onReply);
     }
@@ -1419,9 +1447,9 @@ export class Subscription extends ChannelEmitter {
   /** @param {object} request @param {RealtimeError} error */
   #failed(request, error) {
     error.channel = this.channel;
-    if (error.code === ErrorCode.TIMEOUT) {
+    if (error.code === TIMEOUT) {
       this.#client._lose(advice(error.message));
-    } else if (error.code === ErrorCode.INTERNAL) {
+    } else if (error.code === INTERNAL) {
       // the protocol demands a new connection; the delay spares the other channels
       this.#retry(request, error, () => this.#client._lose(advice(error.message)));
     } else if (EXPIRED_TOKEN.includes(error.code) && this.#hasToken) {
@@ -1497,7 +1525,7 @@ export class Subscription extends ChannelEmitter {
   #deliver(publication) {
     for (const loop of this.#loops) {
       if (loop.buffer.length < loop.limit) loop.buffer.push(publication);
-      else this.#endLoop(loop, new RealtimeError(ErrorCode.OVERFLOW, "the loop is too slow"));
+      else this.#endLoop(loop, new RealtimeError(OVERFLOW, "the loop is too slow"));
       loop.wake();
     }
     this._emit("publication", publication);
@@ -1536,7 +1564,7 @@ export class Subscription extends ChannelEmitter {
 
   #unsubscribed() {
     const { channel } = this;
-    return new RealtimeError(ErrorCode.UNSUBSCRIBED, "not subscribed", { channel });
+    return new RealtimeError(UNSUBSCRIBED, "not subscribed", { channel });
   }
 
   /** @template T @param {() => Promise<T>} run @param {WaitOptions} [options] @returns {Promise<T>} */
@@ -1680,9 +1708,9 @@ class Block {
         return;
       } catch (cause) {
         const isIncomplete = signal.aborted;
-        if (signal.reason?.code === ErrorCode.UNSUBSCRIBED) continue;
+        if (signal.reason?.code === UNSUBSCRIBED) continue;
         attempt.abort();
-        this.#subscription._emit("error", siteFailed(ErrorCode.LOAD, cause, channel));
+        this.#subscription._emit("error", siteFailed(LOAD, cause, channel));
         await new Promise((resolve) => setTimeout(resolve, this.#backOff.next()));
         if (isIncomplete) this.#held = [];
       }
@@ -1939,7 +1967,7 @@ const GAP = { code: DISCONNECT_INSUFFICIENT_STATE, reason: "insufficient state",
 /** The page calls `subscribe()` or `connect()`. */
 const ASKED = { code: 0, reason: "client" };
 /** The page calls `unsubscribe()`. */
-const BY_PAGE = { code: ErrorCode.UNSUBSCRIBED, reason: "client" };
+const BY_PAGE = { code: UNSUBSCRIBED, reason: "client" };
 const BY_SERVER = { code: 2000, reason: "server" };
 
 /** @param {string} reason @returns {DisconnectContext} */
@@ -2094,21 +2122,21 @@ function afterPromises(run) {
 }
 
 function timedOut() {
-  return new RealtimeError(ErrorCode.TIMEOUT, "no answer");
+  return new RealtimeError(TIMEOUT, "no answer");
 }
 
 function disconnected(reason = "disconnected") {
-  return new RealtimeError(ErrorCode.DISCONNECTED, reason);
+  return new RealtimeError(DISCONNECTED, reason);
 }
 
 /** @param {string} channel */
 function denied(channel) {
-  return new RealtimeError(ErrorCode.PERMISSION_DENIED, "permission denied", { channel });
+  return new RealtimeError(PERMISSION_DENIED, "permission denied", { channel });
 }
 
 /** @param {unknown} cause @param {string} [channel] */
 function tokenFailed(cause, channel) {
-  return siteFailed(ErrorCode.TOKEN, cause, channel);
+  return siteFailed(TOKEN, cause, channel);
 }
 
 /** A function of the application failed. It is called again.

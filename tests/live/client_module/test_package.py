@@ -22,7 +22,7 @@ from tests.server import ROOT
 
 PACKAGE = ROOT / "packages/javascript"
 SOURCES = ROOT / "realtime/static/realtime"
-MODULES = ("client", "fragments", "live")
+MODULES = ("client", "fragments", "inspect", "live")
 LARGEST = 8 * 1024
 """Bytes after gzip."""
 LARGEST_OF_BLOCKS = 5 * 1024
@@ -58,7 +58,7 @@ def check_types(directory: Path, tmp_path: Path, end: str = "d.ts", **more: obje
     options: dict[str, Any] = json.loads(block)["compilerOptions"]
     [[path]] = options["paths"].values()
     assert path.endswith("/realtime/static/realtime/client.d.ts")
-    modules = {"realtime": "client", "realtime/live": "live"}
+    modules = {"realtime": "client", "realtime/inspect": "inspect", "realtime/live": "live"}
     paths = {name: [f"{directory / module}.{end}"] for name, module in modules.items()}
     options |= STRICTER | {"paths": paths, "noEmit": True, "types": []} | more
     config = tmp_path / "tsconfig.json"
@@ -118,7 +118,9 @@ def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> N
     assert Path(storage.stored_name(names[1])).name in (tmp_path / stored).read_text()
 
 
-@pytest.mark.parametrize(("name", "one"), [("client", "ChannelHandle"), ("live", "liveClient")])
+@pytest.mark.parametrize(
+    ("name", "one"), [("client", "ChannelHandle"), ("inspect", "inspect"), ("live", "liveClient")]
+)
 def test_minified_module_exports_the_names_of_the_source(built: Path, name: str, one: str) -> None:
     script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"
     command = [find_node(), "--input-type=module", "--eval", script]
