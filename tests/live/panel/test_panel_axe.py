@@ -90,9 +90,14 @@ class Walk:
         """Look at a page in Django's admin."""
         self.open(page_path(name, **query), until)
 
+    def until(self, selector: str) -> None:
+        """Wait until the page shows something."""
+        browser = self.browser
+        wait_for(browser, lambda: browser.find_elements(By.CSS_SELECTOR, selector), selector)
+
     def look(self, name: str, until: str) -> None:
         """Look at what is shown, in both themes."""
-        wait_for(self.browser, lambda: self.browser.find_elements(By.CSS_SELECTOR, until), until)
+        self.until(until)
         for theme, rules in (("light", None), ("dark", OF_COLOUR)):
             features = [{"name": "prefers-color-scheme", "value": theme}]
             self.browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
@@ -151,7 +156,7 @@ async def test_axe_finds_nothing_on_any_page(
         os.kill(frozen.server.pid, signal.SIGSTOP)
         with_data(walk)
         wait_until(lambda: "silent for" in operator.get(page_path("overview")).text, what="silence")
-        node_is_frozen(walk)
+        node_is_frozen(walk, panel)
         redis.kill()
         redis_is_away(walk)
 
@@ -198,7 +203,7 @@ def with_data(walk: Walk) -> None:
     walk.admin("frames", "#frames, form", user=USER)
 
 
-def node_is_frozen(walk: Walk) -> None:
+def node_is_frozen(walk: Walk, panel: PanelServer) -> None:
     """The pages that ask all nodes, one of which is silent."""
     walk.begin("a frozen node")
     walk.admin("overview", "#overview-nodes tr:nth-child(2)")
@@ -211,6 +216,9 @@ def node_is_frozen(walk: Walk) -> None:
     walk.admin("channels", sort="publications")
     walk.admin("channels", q="nothing")
     walk.admin("channel", "#channel-history .panel-entry", channel=CHANNEL)
+    walk.until("#tail-state[data-state=live]")
+    panel.publish(CHANNEL, {"text": "hello"})
+    walk.look("an entry in the tail", "#tail-list .panel-entry")
     walk.admin("user", "#users-blocked")
     walk.admin("user", "#content table", user=USER)
     walk.admin("user", user=USER[:1], search="1")
