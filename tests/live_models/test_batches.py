@@ -10,6 +10,8 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from realtime.live import aannounce, announce
+from realtime.server_api.transactions import Positions, Publications
+from realtime.serving import serving
 from realtime.testing import Outbox
 from tests.live_models.parts import channels_of, everywhere, removed
 from tests.live_models.shop.models import Node, Order, Plain, Quick
@@ -146,14 +148,24 @@ def test_test_case_of_a_site_sees_what_its_code_publishes(outbox: Outbox) -> Non
 # announced
 
 
-def test_bulk_update_is_one_batch_and_one_query_more(outbox: Outbox) -> None:
+def test_bulk_update_is_one_batch_and_one_query_more(
+    outbox: Outbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
     Node.objects.bulk_create([Node() for _ in range(500)])
+    batches: list[int] = []
+    send = serving.publisher.send
+
+    def counted(publications: Publications) -> Positions:
+        batches.append(len(publications))
+        return send(publications)
+
+    monkeypatch.setattr(serving.publisher, "send", counted)
     with CaptureQueriesContext(connection) as queries:
         announce(Node.objects.all())
 
     assert len(queries) == 1
+    assert batches == [500]
     assert {data["key"] for _, data in outbox} == {str(node.pk) for node in Node.objects.all()}
-    assert len(outbox) == 500
 
 
 def test_announced_objects_are_removed_where_they_were(outbox: Outbox, order: Order) -> None:

@@ -196,6 +196,13 @@ def test_values_that_were_not_saved_are_not_published(outbox: Outbox, order: Ord
     assert outbox == everywhere(order, title="saved")
 
 
+def test_key_that_was_given_as_text_is_that_of_the_row(outbox: Outbox, order: Order) -> None:
+    same = Order(pk=str(order.pk), team="7", title="as text")
+    same.save()
+
+    assert outbox == everywhere(order, title="as text")
+
+
 # relations
 
 

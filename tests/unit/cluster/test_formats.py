@@ -35,6 +35,10 @@ CONTROL = [
         '{"do":"unsubscribe","user":"17","channel":"a","origin":"N1"}',
     ),
     (
+        Unsubscribe("17", "a", "N1", ask=True),
+        '{"do":"unsubscribe","user":"17","channel":"a","origin":"N1","ask":true}',
+    ),
+    (
         DisconnectUser("17", 3012, "C", "N1"),
         '{"do":"disconnect","user":"17","code":3012,"keep":"C","origin":"N1"}',
     ),
