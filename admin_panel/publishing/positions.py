@@ -70,13 +70,15 @@ def publishers(channel: str, epoch: str, offsets: Collection[int]) -> dict[int, 
     looked_for = [offset for offset in offsets if 0 < offset <= LAST_OFFSET]
     if not looked_for:
         return {}
+    database = router.db_for_read(LogEntry)
     rows = (
-        Published.objects.using(router.db_for_read(LogEntry))
+        Published.objects.using(database)
         .filter(stream=stream_of(channel, epoch), offset__in=looked_for)
         .select_related("entry__user")
         .order_by("-pk")  # of several, the first one counts
     )
     try:
-        return {row.offset: row.entry.user.get_username() for row in rows}
+        with transaction.atomic(using=database):  # a failure must not end that of the request
+            return {row.offset: row.entry.user.get_username() for row in rows}
     except DatabaseError:
         return {}
