@@ -13,6 +13,7 @@ row_channels  the channels of a row
 permission  may_view as subscribe hook; invalidate
 changes     signals of models, and announce
 batches     from the changes of a transaction to publications
+rounds      whether others published rows meanwhile
 sending     to the engine, or into rows
 checks      system checks
 

@@ -7,6 +7,7 @@
 Invariants:
 - a batch that Django dropped gets no more changes: it is found among the hooks of the connection;
 - a row is published once for each transaction, by the first of its batches, as it is then;
+- the last publication of a row shows its last state, whichever process was faster: see `rounds`;
 - nothing fails that the site does: what cannot be read or sent after a commit is logged.
 """
 
@@ -22,9 +23,12 @@ from django.db import connections, transaction
 from django.db.models import Model, QuerySet
 
 from realtime.cluster.member import NewPublication
-from realtime.live import sending
+from realtime.live import rounds, sending
 from realtime.live.feeds import LiveFeed, feeds, removed
+from realtime.live.rounds import Round
 from realtime.live.row_channels import is_durable, may_be_durable, names, values
+from realtime.payload import Payload
+from realtime.protocol.messages import ChannelName
 from realtime.server_api.durable import RowKey
 from realtime.server_api.transactions import CommitHook, in_transaction
 
@@ -57,6 +61,19 @@ class Change:
 
 Changes = Mapping[Any, Change]
 """Primary key → what happened to the row."""
+
+
+class Found(NamedTuple):
+    """A row of a feed as it is now."""
+
+    feed: LiveFeed
+    key: Any
+    row: Any
+    """None: there is none."""
+
+
+Sent = dict[tuple[LiveFeed, Any], dict[ChannelName, Payload]]
+"""Feed and primary key → channel → what was published of the row last."""
 
 
 @dataclass(slots=True)
@@ -186,8 +203,9 @@ def flush(using: str, model: type[Model], changes: Changes, of: Transaction | No
     """Read rows, and publish them. Never raises. `of`: None if there was no transaction."""
     for keys in _chunks(changes):
         try:
-            found = _read(using, model, keys)
-            sending.send([new for each in found for new in _about(*each, changes[each.key], of)])
+            begun = rounds.begin(model)
+            sent = _publish(_read(using, model, keys), changes, of)
+            _settle(using, model, begun, sent, of)
         except Exception:
             logger.exception("Changes of %d rows of %s are not published", len(keys), model)
     for change in changes.values():
@@ -199,11 +217,52 @@ def flush_query(model: type[Model], query: QuerySet[Any], of: Transaction | None
     """Make a query, and publish its rows. Never raises. `of`: as for `flush`."""
     try:
         for alike in _alike(feeds.of(model)):
+            begun = rounds.begin(model)
             for rows in _chunks(alike[0].feed.rows(query).iterator(chunk_size=CHUNK)):
                 found = [Found(feed, _key(model, row), row) for feed in alike for row in rows]
-                sending.send([new for each in found for new in _about(*each, Change(), of)])
+                _settle(query.db, model, begun, _publish(found, {}, of), of)
     except Exception:
         logger.exception("Rows of %s that were announced are not published", model)
+
+
+def _publish(found: Iterable[Found], changes: Changes, of: Transaction | None) -> Sent:
+    """Publish rows as they were read. Return what was published."""
+    sent: Sent = {}
+    new: list[NewPublication] = []
+    for feed, key, row in found:
+        states = list(_about(feed, key, row, changes.get(key) or Change(), of))
+        new += states
+        if states:
+            sent[feed, key] = {each.channel: each.data for each in states}
+    sending.send(new)
+    return sent
+
+
+def _settle(
+    using: str, model: type[Model], begun: Round | None, sent: Sent, of: Transaction | None
+) -> None:
+    """Publish rows again that changed while they were read and published; see `rounds`.
+
+    Args:
+        using: alias of the database.
+        model: the model that has the table.
+        begun: the round that began before they were read.
+        sent: what was published.
+        of: as for `flush`.
+    """
+    while begun is not None and (latest := rounds.latest(model)) != begun:
+        begun = latest
+        new: list[NewPublication] = []
+        for feed, key, row in _read(using, model, {key for _, key in sent}):
+            before = sent.get((feed, key), {})
+            now = names_of(feed, row)
+            for state in _states(feed, key, row, now, before.keys() - now) if before else ():
+                if before.get(state.channel) != state.data and _goes_out(state, of):
+                    before[state.channel] = state.data
+                    new.append(state)
+        if not new:
+            return
+        sending.send(new)
 
 
 def write(using: str, model: type[Model], changes: Changes, of: Transaction) -> None:
@@ -232,15 +291,6 @@ def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
     rest = iter(items)
     while chunk := list(islice(rest, CHUNK)):
         yield chunk
-
-
-class Found(NamedTuple):
-    """A row of a feed as it is now."""
-
-    feed: LiveFeed
-    key: Any
-    row: Any
-    """None: there is none."""
 
 
 def _read(using: str, model: type[Model], keys: Iterable[Any]) -> Iterator[Found]:
@@ -283,8 +333,13 @@ def _about(
     if of is not None:
         of.told[feed, key] = (told or set()) | now | gone
     for publication in _states(feed, key, row, now, gone):
-        if of is None or not is_durable(publication.channel):
+        if _goes_out(publication, of):
             yield publication
+
+
+def _goes_out(publication: NewPublication, of: Transaction | None) -> bool:
+    """Return whether a publication goes out after the commit, since it is not written before."""
+    return of is None or not is_durable(publication.channel)
 
 
 def _states(

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
+from typing import Any
 
 import pytest
 from django.db import IntegrityError, connection, transaction
@@ -10,6 +12,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from realtime.live import aannounce, announce
+from realtime.live.feeds import LiveFeed
 from realtime.server_api.transactions import Positions, Publications
 from realtime.serving import serving
 from realtime.testing import Outbox
@@ -20,6 +23,62 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 # transactions
+
+
+@pytest.fixture
+def overtaken(monkeypatch: pytest.MonkeyPatch) -> Callable[[Callable[[], object]], None]:
+    """Run code once between the next read of a row and its publication, as another process may."""
+
+    def overtake(change: Callable[[], object]) -> None:
+        put = LiveFeed.put
+
+        def read_before(self: LiveFeed, row: Any, **options: Any) -> Any:
+            monkeypatch.setattr(LiveFeed, "put", put)
+            change()
+            return put(self, row, **options)
+
+        monkeypatch.setattr(LiveFeed, "put", read_before)
+
+    return overtake
+
+
+def test_state_that_was_overtaken_is_not_the_last(
+    overtaken: Callable[[Callable[[], object]], None], outbox: Outbox, order: Order
+) -> None:
+    def pay() -> None:
+        other = Order.objects.get(pk=order.pk)
+        other.title, other.team = "paid", "8"
+        other.save()
+
+    overtaken(pay)
+    order.title = "sent"
+    order.save()
+
+    order.refresh_from_db()
+    last = dict(outbox)
+    assert last == {**dict(everywhere(order, title="paid")), "team:7:orders": removed(order.pk)}
+
+
+def test_row_that_was_deleted_meanwhile_is_removed(
+    overtaken: Callable[[Callable[[], object]], None], outbox: Outbox, order: Order
+) -> None:
+    channels = channels_of(order)
+    overtaken(Order.objects.filter(pk=order.pk).delete)
+    announce(Order.objects.filter(pk=order.pk))
+
+    last = dict(outbox)
+    assert [last[channel]["op"] for channel in channels] == ["remove", "remove"]
+
+
+def test_rows_of_others_that_change_meanwhile_go_out_once(
+    overtaken: Callable[[Callable[[], object]], None], outbox: Outbox, order: Order
+) -> None:
+    other = Order.objects.create(team="7")
+    outbox.clear()
+    overtaken(other.save)
+    order.save()
+
+    assert sorted(outbox, key=str) == sorted([*everywhere(order), *everywhere(other)], key=str)
 
 
 def test_row_goes_out_once_after_the_commit_with_its_last_state(
