@@ -11,12 +11,14 @@ arguments. `--check` writes nothing and fails if a page is not current; `make ch
 
 from __future__ import annotations
 
+import ast
 import inspect
 import os
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import Field
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -27,12 +29,12 @@ if __name__ == "__main__":
     django.setup()
 
 from docs.reference import api
-from realtime import checks
+from realtime import checks, signals
 from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
-from realtime.errors import DISCONNECTS, Disconnect
+from realtime.errors import DISCONNECTS, ERRORS, Disconnect, Error
 from realtime.live import checks as live_checks
 from realtime.logs import FIELDS
 from realtime.monitoring.table import PENDING, PROCESS, SERVICE
@@ -113,6 +115,13 @@ def disconnects() -> Iterator[Row]:
             )
 
 
+def errors() -> Iterator[Row]:
+    """Yield the errors of commands."""
+    yield "Code", "Message", "When"
+    for error in ERRORS:
+        yield str(error.code), error.message, _when(error)
+
+
 def newer_disconnects() -> Iterator[Row]:
     """Yield the disconnects of the second generation, whose clients decide by the code."""
     yield "Code", "Reason", "Comes back", "First generation", "When"
@@ -122,9 +131,20 @@ def newer_disconnects() -> Iterator[Row]:
             yield str(code), reason, _yes(disconnect.reconnect), first, _when(disconnect)
 
 
-def _when(disconnect: type[Disconnect]) -> str:
+def _when(refusal: type[Disconnect | Error]) -> str:
     """Return the first paragraph of what a class says about itself."""
-    return " ".join((inspect.getdoc(disconnect) or "").partition("\n\n")[0].split())
+    return " ".join((inspect.getdoc(refusal) or "").partition("\n\n")[0].split())
+
+
+def site_signals() -> Iterator[Row]:
+    """Yield the signals; the text below each says when it is sent, and then with what."""
+    yield "Signal", "When", "Arguments"
+    body = ast.parse(inspect.getsource(signals)).body
+    for made, text in pairwise(body):
+        match made, text:
+            case ast.Assign(targets=[ast.Name(name)]), ast.Expr(ast.Constant(str(words))):
+                when, arguments = " ".join(words.split()).split(". ", 1)
+                yield f"`{name}`", when, arguments
 
 
 def _yes(value: bool) -> str:
@@ -153,6 +173,8 @@ TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "metrics": metrics,
     "log-fields": log_fields,
     "redis-keys": redis_keys,
+    "errors": errors,
+    "signals": site_signals,
     "disconnects": disconnects,
     "disconnects-2": newer_disconnects,
 }

@@ -21,6 +21,7 @@ from django.urls import reverse
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_safe
 
+from messaging_project.documentation import first_page
 from realtime import tokens
 from realtime.config import sources
 from realtime.pages import page_config
@@ -80,6 +81,7 @@ def page(request: HttpRequest) -> HttpResponse:
                 "refreshEndpoint": f"{refresh}?client={OTHER}",
             },
             "key": key,
+            "documentation": first_page(),
             "line": publish_line(request.build_absolute_uri(reverse("realtime_api:commands")), key),
         },
     )

@@ -8,6 +8,7 @@ from django.urls import include, path
 from django.views.generic import RedirectView
 
 from messaging_project import demo
+from messaging_project.documentation import documentation
 
 urlpatterns = [
     # with the option `admin` the panel is at the root; without, its URLs do not match
@@ -15,6 +16,7 @@ urlpatterns = [
     path("", demo.root),
     path("demo", demo.page, name="demo"),
     path("demo/token", demo.token, name="demo-token"),
+    path("docs/<path:path>", documentation, name="documentation"),
     path("favicon.ico", RedirectView.as_view(url=static("messaging_project/icon.svg"))),
     path("api", include("api.urls")),
     path("centrifuge/", include("realtime.urls")),

@@ -61,18 +61,14 @@ class Direct:
         self._members = members
 
     def send(self, publications: Publications) -> Positions:
-        def work(member: Member) -> Awaitable[Positions]:
-            return operations.publish_checked(member, publications)
-
+        work = partial(operations.publish_checked, publications=publications)
         if (recording := recorder.get()) is None:
             return self._members.call(work)
         with recording.sending(publications) as sent:
             return sent(self._members.call(work))
 
     async def asend(self, publications: Publications) -> Positions:
-        def work(member: Member) -> Awaitable[Positions]:
-            return operations.publish_checked(member, publications)
-
+        work = partial(operations.publish_checked, publications=publications)
         if (recording := recorder.get()) is None:
             return await self._members.acall(work)
         with recording.sending(publications) as sent:

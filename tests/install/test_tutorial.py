@@ -18,7 +18,6 @@ pytestmark = pytest.mark.timeout(600)  # the first test waits for both installat
 
 FILES = {
     "settings": "mysite/settings.py",
-    "asgi": "mysite/asgi.py",
     "urls": "mysite/urls.py",
     "tests": "chat/tests.py",
     "page": "chat/templates/chat/room.html",
@@ -32,6 +31,7 @@ def chat(sites: Mapping[str, Site], tmp_path_factory: pytest.TempPathFactory) ->
     site = Site(tmp_path_factory.mktemp("tutorial"), sites["newest"].environment)
     code = steps("tutorial.md")
     site.run(code["begin"])
+    site.run(f"{code['init'].strip()} --yes")
     for name, file in FILES.items():
         site.append(file, code[name])
     (site.directory / "chat/models.py").write_text(code["models"])
@@ -51,8 +51,9 @@ def browser(tmp_path: Path) -> Iterator[Chrome]:
 
 
 def test_every_block_is_followed() -> None:
-    followed = {*FILES, "begin", "models", "views", "view-channel", "prepare", "run", "test"}
+    others = "begin init models views view-channel prepare run test"
 
+    followed = {*FILES, *others.split()}
     assert set(steps("tutorial.md")) == followed
     assert fences("tutorial.md") == len(followed)
 

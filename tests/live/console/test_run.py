@@ -118,6 +118,16 @@ def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
     assert policy["connect-src"] == f"'self' {site.socket}"
 
 
+def test_demo_page_leads_to_the_documentation(site: ReadySite) -> None:
+    page = httpx.get(site.address + "/demo").text
+    found = re.search(r'href="(/docs/index\.\w+)">Documentation<', page)
+
+    assert found is not None
+    first = httpx.get(site.address + found[1])
+    assert "Documentation" in first.text
+    assert httpx.get(f"{site.address}/docs/..%2Fpyproject.md").status_code == 400
+
+
 def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> None:
     def users(browser: httpx.Client) -> set[str]:
         return {
