@@ -49,6 +49,7 @@ LONGEST = (
     "tests/live/console/test_console_doctor.py",
     "tests/live/browser/test_demo_browser.py",
     "tests/live/examples/test_examples_browser.py",
+    "tests/live_pages/test_viewers.py",
     "tests/live/streaming/test_unidirectional.py",
     "tests/live/streaming/test_stream_messages.py",
     "tests/live/redis/test_cluster_survey.py",
