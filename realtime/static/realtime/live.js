@@ -15,23 +15,27 @@ import { OPERATIONS, parsePage, positionIn, show, stateOf, TAG, valuesOf } from 
 
 /** @typedef {import("./client.js").Publication} Publication
  * @typedef {import("./client.js").Position | undefined} Since */
-
 /** Publications that are kept for elements that come later, and while an element is loaded. */
 const LIMIT = 1000;
-/** Milliseconds over which the pages that got the same key spread their requests. */
-const SPREAD = 1000;
-/** Milliseconds: how long loading may take; delays after failures double up to `most`. */
-const TIMES = { load: 30_000, first: 500, most: 60_000 };
+/** Milliseconds: how long loading may take; delays after failures, which double up to `most`; over
+ * how long the pages that got the same key spread their requests. */
+const TIMES = { load: 30_000, first: 500, most: 60_000, spread: 1000 };
 const OBSERVED = { attributeFilter: ["data-at"], childList: true, characterData: true, subtree: true };
 /** @type {typeof HTMLElement} Without one, where a bundler looks at the module under Node. */
 const Base = globalThis.HTMLElement ?? class {};
 
-/** @type {Client | undefined} */
-let client;
+/** @type {Client | undefined} */ let client;
 
 /** Returns the client of all live elements: scripts of the page need no second connection. */
 export function liveClient() {
-  if (!client) (client = Client.fromPage()).connect();
+  if (client) return client;
+  client = Client.fromPage();
+  client.on("state", ({ state, reconnecting, reason }) => {
+    // the server gives up on a page that slept while it connected
+    const isLost = state === "disconnected" && !reconnecting && reason === "stale";
+    if (isLost) setTimeout(() => client?.connect(), TIMES.first);
+  });
+  client.connect();
   return client;
 }
 
@@ -92,9 +96,8 @@ class Source {
 
   /** @param {(live: RealtimeLive) => void} run */
   #each(run) {
-    for (const live of [...this.#elements]) {
-      try { run(live); } catch (error) { reportError(error); } // the others go on
-    }
+    // an error in one of them stops no other
+    for (const live of [...this.#elements]) try { run(live); } catch (error) { reportError(error); }
   }
 }
 
@@ -103,8 +106,7 @@ export class RealtimeLive extends Base {
   /** @type {Element | undefined} Holds the position, also for copies of the page. */
   #script;
   /** @type {any} What it holds: channel, offset, epoch, token. */ #values = {};
-  #seen = "";
-  #url = "";
+  #seen = ""; #url = "";
   /** @type {Source | undefined} */ #source;
   /** @type {Publication[] | null} Kept back while it is loaded. */ #held = null;
   /** @type {AbortController | undefined} */ #loading;
@@ -112,14 +114,12 @@ export class RealtimeLive extends Base {
   /** @type {ReturnType<typeof setTimeout> | undefined} */ #timer;
   #observer = new MutationObserver(() => this.#check());
 
-  /** @internal */
   connectedCallback() {
     const join = () => this.isConnected && !this.#source && this.#join();
     if (document.readyState !== "loading") join();
     else document.addEventListener("DOMContentLoaded", join, { once: true });
   }
 
-  /** @internal */
   disconnectedCallback() {
     this._stale ||= (this.#loading ?? this.#timer) !== undefined;
     this.#loading = void this.#loading?.abort();
@@ -241,7 +241,7 @@ export class RealtimeLive extends Base {
     else if (this._tell(`before-${op}`, data)) {
       const isKeyAlone = op === "put" && data.html === undefined && data.data === undefined;
       // all pages of the channel have got it: they do not ask at once
-      if (isKeyAlone) this.#timer ??= setTimeout(() => this.load(), Math.random() * SPREAD);
+      if (isKeyAlone) this.#timer ??= setTimeout(() => this.load(), Math.random() * TIMES.spread);
       this._tell(run(this, data) ? op : "unknown", data);
     }
   }

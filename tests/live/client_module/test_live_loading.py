@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+
+from selenium.webdriver import Chrome
 
 from tests.live.client_module.live_page import LIST, LivePage, gone, put, row, swap
-from tests.live.client_module.page import KEPT
+from tests.live.client_module.page import KEPT, OPTIONS
 from tests.live.conftest import NewProxy
+from tests.server import Server
 
 UNSUBSCRIBE, SUB_REFRESH = 2, 11
 """Commands, as numbers."""
@@ -189,3 +193,17 @@ async def test_token_of_the_page_is_used_and_a_new_one_is_loaded(live: LivePage)
     await asyncio.to_thread(live.server.publish, channel, put(1))
     await live.shows("1")
     assert [name for name, _, _ in await live.told() if name == "error"] == []
+
+
+async def test_page_that_slept_while_it_connected_connects_again(
+    serve: Callable[..., Server], site: dict[str, str], chromium: Chrome, unique: str
+) -> None:
+    """The server closes its connection, and advises to stay away. The first frame is lost here."""
+    server = serve(environment=site, **OPTIONS, client_stale_close_delay=1)
+    live = LivePage(chromium, server, f"rec:{unique}")
+    live.has(LIST.format("", row(1)))
+    await live.open("?mute")
+
+    await live.publish(put(2))
+
+    await live.shows("1", "2")

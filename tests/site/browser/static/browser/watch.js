@@ -23,6 +23,7 @@ for (const name of NAMES)
 
   const { send } = WebSocket.prototype;
   WebSocket.prototype.send = function (frame) {
+    if (location.search.includes("mute") && !commands.length) return void commands.push(0);
     commands.push(...frame.split("\n").map((line) => JSON.parse(line).method ?? 0));
     send.call(this, frame);
   };
