@@ -35,7 +35,7 @@ from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, ERRORS, Disconnect, Error
-from realtime.live import checks as live_checks
+from realtime.live.rows import checks as live_checks
 from realtime.logs import FIELDS
 from realtime.monitoring.table import PENDING, PROCESS, SERVICE
 from realtime.protocol.v2.codes import CLOSES

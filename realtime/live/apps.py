@@ -15,7 +15,7 @@ class LiveConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the checks."""
-        from realtime.live.checks import CHECKS
+        from realtime.live.rows.checks import CHECKS
 
         for check in CHECKS:
             register(check, "realtime")

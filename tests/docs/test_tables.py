@@ -13,7 +13,7 @@ from realtime.bench import reference
 from realtime.checks.options import OPTION_ERRORS
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.console import bench
-from realtime.live import checks as live_checks
+from realtime.live.rows import checks as live_checks
 
 STALE = "before\n<!-- generated: commands -->\n| old |\n<!-- end of generated -->\nafter\n"
 

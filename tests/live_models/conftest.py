@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from realtime.hooks.registry import registry
-from realtime.live import permission
-from realtime.live.feeds import feeds
+from realtime.live.rows import permission
+from realtime.live.rows.feeds import feeds
 from realtime.testing import Outbox, TestService, capture
 from tests.live_models.shop.models import Order
 

@@ -12,7 +12,7 @@ from django.db.models import F
 from django.test.utils import CaptureQueriesContext
 
 from realtime.live import aannounce, announce
-from realtime.live.feeds import LiveFeed
+from realtime.live.rows.feeds import LiveFeed
 from realtime.server_api.transactions import Positions, Publications
 from realtime.serving import serving
 from realtime.testing import Outbox

@@ -12,7 +12,7 @@ from django.utils import translation
 from rest_framework import serializers
 
 from realtime import live
-from realtime.live.feeds import Feed, LiveFeed
+from realtime.live.rows.feeds import Feed, LiveFeed
 from realtime.payload import value
 from tests.live_models.shop.models import Express, Order, Tag
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from realtime import hooks
-from realtime.live import checks
-from realtime.live.feeds import Feed, Feeds, LiveFeed
+from realtime.live.rows import checks
+from realtime.live.rows.feeds import Feed, Feeds, LiveFeed
 from tests.live_models.conftest import KEPT, OPTIONS
 from tests.live_models.shop.models import Order
 

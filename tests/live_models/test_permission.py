@@ -10,8 +10,9 @@ from realtime import hooks, live, publish
 from realtime.errors import PermissionDenied
 from realtime.hooks import Allowed, SubscribeRequest
 from realtime.hooks.registry import Registry, registry
-from realtime.live import ainvalidate, invalidate, permission
-from realtime.live.feeds import Feed, Feeds, LiveFeed, feeds
+from realtime.live import ainvalidate, invalidate
+from realtime.live.rows import permission
+from realtime.live.rows.feeds import Feed, Feeds, LiveFeed, feeds
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.testing import TestService
 from tests.live_models.shop import rows

@@ -25,7 +25,7 @@ from django.utils import timezone, translation
 
 from realtime.hooks.site_values import to_payload
 from realtime.live.html import render
-from realtime.live.row_channels import ChannelPattern, pattern_of
+from realtime.live.rows.channels import ChannelPattern, pattern_of
 from realtime.payload import Payload
 
 logger = logging.getLogger("realtime.live")

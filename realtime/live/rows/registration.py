@@ -9,8 +9,8 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
 
-from realtime.live import changes, permission
-from realtime.live.feeds import Feed, LiveFeed, concrete, feeds
+from realtime.live.rows import changes, permission
+from realtime.live.rows.feeds import Feed, LiveFeed, concrete, feeds
 
 F = TypeVar("F", bound=type[Feed])
 

@@ -17,7 +17,7 @@ from realtime.hooks.answers import Allowed
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.site_values import user_id
-from realtime.live.feeds import LiveFeed, feeds
+from realtime.live.rows.feeds import LiveFeed, feeds
 from realtime.serving import serving
 
 SPREAD = 0.25

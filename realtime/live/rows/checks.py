@@ -15,8 +15,8 @@ from realtime.config import sources
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import Error
 from realtime.hooks.registry import registry
-from realtime.live.feeds import LiveFeed, feeds
-from realtime.live.row_channels import ChannelPattern
+from realtime.live.rows.channels import ChannelPattern
+from realtime.live.rows.feeds import LiveFeed, feeds
 
 
 def check_may_view(**_: Any) -> list[CheckMessage]:

@@ -26,10 +26,10 @@ from django.apps import apps
 from django.db import router
 from django.db.models import Model, QuerySet, signals
 
-from realtime.live import batches
-from realtime.live.batches import Change
-from realtime.live.feeds import LiveFeed, feeds
-from realtime.live.row_channels import Values, names, values
+from realtime.live.rows import batches
+from realtime.live.rows.batches import Change
+from realtime.live.rows.channels import Values, names, values
+from realtime.live.rows.feeds import LiveFeed, feeds
 
 
 class Watched:

@@ -23,10 +23,10 @@ from django.db import connections, transaction
 from django.db.models import Model, QuerySet
 
 from realtime.cluster.member import NewPublication
-from realtime.live import rounds, sending
-from realtime.live.feeds import LiveFeed, feeds, removed
-from realtime.live.rounds import Round
-from realtime.live.row_channels import is_durable, may_be_durable, names, values
+from realtime.live.rows import rounds, sending
+from realtime.live.rows.channels import is_durable, may_be_durable, names, values
+from realtime.live.rows.feeds import LiveFeed, feeds, removed
+from realtime.live.rows.rounds import Round
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName
 from realtime.server_api.durable import RowKey
