@@ -23,7 +23,7 @@ example: $(VENV)/.installed  ## Run one of examples/, on port 8000: make example
 	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py migrate --verbosity 0
 	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py runserver $(HOST):$(PORT)
 
-test: $(VENV)/.installed-dev tests/js/node_modules packages/javascript/node_modules  ## Run every test.
+test: $(VENV)/.installed-dev $(VENV)-docs/.installed tests/js/node_modules packages/javascript/node_modules  ## Run every test.
 	@# with PYTHONDONTWRITEBYTECODE each of hundreds of processes would compile them again
 	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
