@@ -20,7 +20,7 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 
 def feed(**attributes: Any) -> LiveFeed:
-    """A feed that no one listens to."""
+    """A feed without subscribers."""
     return LiveFeed(Order, type("A", (Feed,), {"channels": ["order:{pk}"], **attributes}))
 
 

@@ -52,7 +52,7 @@ class Feed:
     """Seconds after which `may_view` is asked again for each subscription, at the latest."""
     may_view: ClassVar[Callable[..., Any] | None] = None
     """Whether the client of a `hooks.SubscribeRequest` may subscribe: called without `self`, with
-    the request and the names of the channel as text. Without it, no one may. It may be a
+    the request and the names of the channel as text. Without it, no client may. It may be a
     coroutine function."""
 
     def rows(self, queryset: QuerySet[Any]) -> QuerySet[Any]:
