@@ -46,7 +46,8 @@ def test_wheel_has_one_top_level_name(names: list[str]) -> None:
 
 
 CLIENT = "realtime/static/realtime/client.js"
-MODULES = [f"realtime/static/realtime/{name}.js" for name in ("client", "fragments", "live")]
+NAMES = ("client", "fragments", "inspect", "live")
+MODULES = [f"realtime/static/realtime/{name}.js" for name in NAMES]
 BUILT = {name.replace(".js", end) for name in MODULES for end in (".js.map", ".d.ts")}
 """What comes with the minified modules."""
 
