@@ -11,13 +11,13 @@ def about(user):
     return {"name": user.get_username()}
 
 
-@hooks.subscribe("chat:{room}", "typing:{room}")
+@hooks.subscribe("chat:*", "typing:*")  # not "chat:{room}": that leaves out chat:a:b
 async def may_enter(request):
     """Admit everyone who is logged in to the rooms that exist."""
-    return request.params["room"] in ROOMS
+    return request.channel.partition(":")[2] in ROOMS
 
 
-@hooks.publish("typing:{room}")
+@hooks.publish("typing:*")
 async def writes(request):
     """Replace what a client sends: others learn who writes, and nothing else."""
     return {}

@@ -40,8 +40,9 @@ class ChatTest(RealtimeTestMixin, TestCase):
 
     def test_rooms_are_those_that_exist(self):
         self.assertEqual(self.say("hi", room="attic").status_code, 404)
-        with self.realtime_client(self.ben) as ben, self.assertRaises(PermissionDenied):
-            ben.subscribe("chat:attic")
+        for channel in ("chat:attic", "chat:lobby:", "typing:attic", "typing:lobby:attic"):
+            with self.realtime_client(self.ben) as ben, self.subTest(channel):
+                self.assertRaises(PermissionDenied, ben.subscribe, channel)
 
     def test_others_see_who_writes_and_not_what(self):
         ada_client = self.realtime_client(self.ada, info={"name": "Ada"})

@@ -43,6 +43,12 @@ class CursorTest(RealtimeTestMixin, SimpleTestCase):
                     fox.publish(BOARD, data)
                 self.assertEqual(refused.exception.code, 1000)
 
+    def test_only_places_are_published_on_boards_that_have_no_page(self):
+        for board in ("board:a:b", "board:", "board:a/b"):
+            with self.visitor("Fox") as fox, self.subTest(board):
+                fox.subscribe(board)
+                self.assertRaises(Error, fox.publish, board, {"text": "anything"})
+
     def test_names_are_ours(self):
         with self.visitor("<b>") as visitor:
             visitor.subscribe(BOARD)
