@@ -18,7 +18,7 @@ KEPT = 20
 async def test_lists_are_those_of_a_fresh_rendering_after_cuts_and_a_kill(
     redis_server: RedisServer, tmp_path: Path
 ) -> None:
-    site = await asyncio.to_thread(Site, tmp_path, redis_server, rows=ROWS, kept=KEPT)
+    site = await asyncio.to_thread(Site, tmp_path, redis_server, rows=ROWS, kept=KEPT, feed=True)
     try:
         with browsing(tmp_path / "profile") as browser:
             async with opened(site, browser, VIEWERS) as (frames, [one, other]):

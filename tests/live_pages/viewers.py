@@ -1,8 +1,10 @@
 """Viewers of a live list, cut off and served by processes that are killed.
 
-    python -m tests.live_pages.viewers [--viewers 100] [--rows 1000] [--rate 50] [--seconds 120]
+    python -m tests.live_pages.viewers [--viewers 100] [--rows 1000] [--rate 50] [--seconds 120] \
+        [--feed]
 
-Two processes serve a copy of the to-do example with one Redis; a third one changes its list. The
+Two processes serve a copy of the to-do example with one Redis; a third one changes its list. With
+--feed the list is one of a live model, and two processes change the same rows at once. The
 viewers are frames of a real browser, each with a connection and a document of its own. Their
 connections are cut again and again, for longer than the history reaches, too, and a process is
 killed and started anew. In the end every list must be equal to a fresh rendering. One more frame
@@ -19,8 +21,10 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +38,23 @@ from tests.redis_server import RedisServer
 from tests.server import ListeningProcess
 from tests.tcp_proxy import TcpProxy
 
+FEED = """
+from realtime import live
+from todo.models import Item
+
+
+@live.model(Item)
+class LiveItem(live.Feed):
+    channels = ("todo:all",)
+    fragment = "todo/item.html"
+
+    def context(self, row):
+        return {"item": row}
+
+    @staticmethod
+    def may_view(request):
+        return True
+"""
 WRITER = Path(__file__).with_name("writer.py")
 SCRIPT_TIMEOUT = 120
 SETTLE_TIMEOUT = 240.0
@@ -56,7 +77,9 @@ OPEN = """
         await frame(false);
         const { document: inner } = window.frames[number + 1];
         inner.addEventListener("realtime:reset", () => window.resets++);
-        inner.addEventListener("realtime:swap", () => window.puts++);
+        for (const name of ["swap", "put", "remove"]) {
+          inner.addEventListener(`realtime:${name}`, () => window.puts++);
+        }
         inner.addEventListener("realtime:error", ({ detail }) => {
           inner.defaultView.lastError = detail.message ?? detail.reason;
         });
@@ -109,8 +132,14 @@ class Report:
 class Site:
     """A copy of the example, and the processes that serve it."""
 
-    def __init__(self, directory: Path, redis: RedisServer, *, rows: int, kept: int) -> None:
+    def __init__(
+        self, directory: Path, redis: RedisServer, *, rows: int, kept: int, feed: bool
+    ) -> None:
+        """`feed`: the list is one of a live model."""
         self.example = Example("todo", directory)
+        self._modes = ("rows", "beside") if feed else ("",)
+        if feed:
+            (self.example.directory / "todo" / "realtime.py").write_text(FEED)
         self.example.change("settings.py", '    "csp.content_security_policy",\n', "")  # for frames
         self.example.change("settings.py", '"history_size": 500', f'"history_size": {kept}')
         self.example.change(
@@ -125,7 +154,7 @@ class Site:
         assert migrated.returncode == 0, migrated.stderr
         self.ports = [free_port(), free_port()]
         self._processes = [self._start(port) for port in self.ports]
-        self.write(rows, 10_000, seed=0, fill=True)
+        self._write(rows, 10_000, 0, "fill")
 
     def _start(self, port: int) -> ListeningProcess:
         return ListeningProcess(
@@ -141,9 +170,21 @@ class Site:
         self._processes[number].discard()
         self._processes[number] = self._start(self.ports[number])
 
-    def write(self, changes: int, rate: float, seed: int, *, fill: bool = False) -> None:
-        """Change the list so often; with `fill`, only add rows."""
-        arguments = [str(WRITER), str(changes), str(rate), str(seed), *(["fill"] if fill else [])]
+    def write(self, changes: int, rate: float, seed: int) -> None:
+        """Change the list so often, in one process, or in two at once."""
+        number = len(self._modes)
+        write = partial(self._write, changes // number, rate / number, seed)
+        with ThreadPoolExecutor() as pool:
+            list(pool.map(write, self._modes))
+
+    def _write(self, changes: int, rate: float, seed: int, mode: str) -> None:
+        arguments = [
+            str(WRITER),
+            str(changes),
+            str(rate),
+            f"{seed}{len(mode)}",
+            *filter(None, [mode]),
+        ]
         limit = 60 + 3 * changes / rate
         done = run_python(arguments, self.example.directory, environment(), timeout=limit)
         assert done.returncode == 0, done.stderr
@@ -241,7 +282,9 @@ async def run(directory: Path, options: argparse.Namespace) -> Report:
     """Have the viewers look at the list for so many seconds."""
     report = Report(options.viewers)
     redis = RedisServer(directory / "redis").start()
-    site = await asyncio.to_thread(Site, directory, redis, rows=options.rows, kept=500)
+    site = await asyncio.to_thread(
+        Site, directory, redis, rows=options.rows, kept=500, feed=options.feed
+    )
     try:
         with browsing(directory / "profile") as browser:
             async with opened(site, browser, options.viewers) as (frames, proxies):
@@ -264,6 +307,7 @@ def main() -> int:
     parser.add_argument("--rows", type=int, default=1000)
     parser.add_argument("--rate", type=int, default=50, help="changes per second")
     parser.add_argument("--seconds", type=int, default=120)
+    parser.add_argument("--feed", action="store_true", help="a live model, and two writers")
     with tempfile.TemporaryDirectory() as directory:
         report = asyncio.run(run(Path(directory), parser.parse_args()))
     sys.stdout.write(json.dumps(report.__dict__, indent=2) + "\n")
