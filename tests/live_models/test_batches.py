@@ -18,6 +18,7 @@ from realtime.serving import serving
 from realtime.testing import Outbox
 from tests.live_models.parts import channels_of, everywhere, removed
 from tests.live_models.shop.models import Node, Order, Plain, Quick
+from tests.live_models.shop.rows import LiveOrder
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -261,6 +262,45 @@ def test_announced_rows_go_out_after_the_commit(outbox: Outbox, order: Order) ->
     assert outbox == []
 
 
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda orders: orders.only("title"),
+        lambda orders: orders.defer("team", "total"),
+        lambda orders: orders.select_for_update(),
+        lambda orders: orders.order_by("pk")[:1],
+        lambda orders: orders.union(orders),
+    ],
+    ids=["only", "defer", "select_for_update", "slice", "union"],
+)
+def test_announced_rows_are_whole_whatever_the_query_was_made_for(
+    monkeypatch: pytest.MonkeyPatch, outbox: Outbox, order: Order, change: Callable[[Any], Any]
+) -> None:
+    # as PostgreSQL, where such a query needs a transaction
+    monkeypatch.setattr(connection.features, "has_select_for_update", True)
+    with CaptureQueriesContext(connection) as queries:
+        announce(change(Order.objects.all()))
+
+    assert outbox == everywhere(order)
+    assert len([each for each in queries if "tag" not in each["sql"]]) == 1
+
+
+@pytest.mark.parametrize(
+    "deferring", [lambda orders: orders.only("title"), lambda orders: orders.defer("team")]
+)
+def test_feed_that_defers_fields_knows_the_channels_of_its_rows(
+    monkeypatch: pytest.MonkeyPatch,
+    outbox: Outbox,
+    order: Order,
+    deferring: Callable[[Any], Any],
+) -> None:
+    monkeypatch.setattr(LiveOrder, "rows", lambda self, orders: deferring(orders))
+
+    order.save()
+
+    assert outbox == everywhere(order)
+
+
 async def test_coroutines_announce() -> None:
     order = await Order.objects.acreate(team="7")
     await aannounce(Order.objects.all())
@@ -276,4 +316,6 @@ def test_announcing_anything_else_is_a_mistake(outbox: Outbox) -> None:
         announce([Plain()])
     with pytest.raises(TypeError):
         announce([5])  # type: ignore[list-item]
+    with pytest.raises(TypeError, match="not of values"):
+        announce(Order.objects.values("title"))
     assert outbox == []

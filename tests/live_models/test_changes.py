@@ -288,3 +288,21 @@ def test_fixtures_are_loaded_without_notice(outbox: Outbox, order: Order) -> Non
         entry.save()
 
     assert outbox == []
+
+
+def test_relations_in_a_fixture_are_loaded_without_notice(outbox: Outbox, order: Order) -> None:
+    tag = Tag.objects.create(name="new")
+    order.tags.add(tag)
+    text = serialize("json", [order])
+    order.tags.clear()
+    outbox.clear()
+
+    [entry] = deserialize("json", text)
+    entry.save()
+    assert list(order.tags.all()) == [tag]
+    assert outbox == []
+
+    loaded: Any = entry.object
+    loaded.save()
+    loaded.tags.clear()
+    assert [data["data"]["tags"] for _, data in outbox] == [[tag.pk], [tag.pk], [], []]

@@ -14,7 +14,7 @@ Invariants:
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import islice
 from typing import Any, NamedTuple, TypeVar
@@ -218,7 +218,7 @@ def flush_query(model: type[Model], query: QuerySet[Any], of: Transaction | None
     try:
         for alike in _alike(feeds.of(model)):
             begun = rounds.begin(model)
-            for rows in _chunks(alike[0].feed.rows(query).iterator(chunk_size=CHUNK)):
+            for rows in _chunks(_rows(alike, query).iterator(chunk_size=CHUNK)):
                 found = [Found(feed, _key(model, row), row) for feed in alike for row in rows]
                 _settle(query.db, model, begun, _publish(found, {}, of), of)
     except Exception:
@@ -297,9 +297,21 @@ def _read(using: str, model: type[Model], keys: Iterable[Any]) -> Iterator[Found
     """Yield rows as they are now, for each feed. Feeds that read alike share a query."""
     keys = list(keys)
     for alike in _alike(feeds.of(model)):
-        first = alike[0]
-        rows = first.feed.rows(first.model._default_manager.using(using)).in_bulk(keys)
+        rows = _rows(alike, alike[0].model._default_manager.using(using)).in_bulk(keys)
         yield from (Found(feed, key, rows.get(key)) for feed in alike for key in keys)
+
+
+def _rows(alike: Sequence[LiveFeed], query: Any) -> Any:
+    """Return the query of feeds that read alike; it loads the fields that name channels."""
+    rows: Any = alike[0].feed.rows(query)
+    names, are_deferred = rows.query.deferred_loading
+    needed = {name for feed in alike for name in feed.fields}
+    if names:
+        rows = rows.all()
+        rows.query.deferred_loading = (
+            (names - needed, True) if are_deferred else (names | needed, False)
+        )
+    return rows
 
 
 def _alike(all_feeds: Iterable[LiveFeed]) -> Collection[list[LiveFeed]]:

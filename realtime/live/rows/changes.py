@@ -43,6 +43,7 @@ class Watched:
         # attributes of an object's state, of this table: an object may be a row of several
         self._memory = f"_realtime_live {model._meta.label}"
         self._cleared = f"_realtime_live cleared {model._meta.label}"
+        self._raw = f"_realtime_live raw {model._meta.label}"
 
     def key_of(self, instance: Model) -> Any:
         """Return the primary key of a row, also of one that inherits the table."""
@@ -81,6 +82,7 @@ class Watched:
 
     def saved(self, instance: Model, created: bool, raw: bool, using: str, **_: Any) -> None:
         """Note that a row was saved; a fixture is loaded without notice."""
+        setattr(instance._state, self._raw, raw)
         if raw:
             return
         if created:  # an object that was loaded, and is now another row, was nowhere
@@ -101,7 +103,12 @@ class Watched:
         using: str,
         **_: Any,
     ) -> None:
-        """Note that a relation to many of the model was changed, from either side."""
+        """Note that a relation to many of the model was changed, from either side.
+
+        A fixture sets the relations of the objects that it has saved.
+        """
+        if getattr(instance._state, self._raw, False):
+            return
         also_others = reverse or field.remote_field.symmetrical
         if action == "pre_clear" and also_others:
             # afterwards it is not known which rows these were
@@ -200,14 +207,16 @@ def announce(rows: QuerySet[Any] | Iterable[Model]) -> None:
         rows: a QuerySet, or objects, of one live model.
 
     Raises:
-        TypeError: they are something else.
+        TypeError: they are something else, such as `values()`.
         ValueError: the model is not live.
     """
     if isinstance(rows, QuerySet):
         known = _watched_or_raise(rows.model)
-        chosen: str | None = rows._db  # type: ignore[attr-defined]
-        using = chosen or router.db_for_write(rows.model)
-        batches.note_query(using, known.model, rows.using(using))
+        query: Any = rows
+        if query._fields is not None:
+            raise TypeError("announce takes a QuerySet of objects, not of values")
+        using = query._db or router.db_for_write(rows.model)
+        batches.note_query(using, known.model, _whole(query.using(using)))
         return
     objects = list(rows)
     if not objects:
@@ -220,6 +229,14 @@ def announce(rows: QuerySet[Any] | Iterable[Model]) -> None:
         groups.setdefault((using, _watched_or_raise(type(each))), []).append(each)
     for (using, known), instances in groups.items():
         known.note(using, instances)
+
+
+def _whole(query: Any) -> Any:
+    """Return a query with all fields, which can be made after the transaction."""
+    if not query.query.combinator:
+        query = query.defer(None)
+    query.query.select_for_update = False
+    return query
 
 
 async def aannounce(rows: QuerySet[Any] | Iterable[Model]) -> None:

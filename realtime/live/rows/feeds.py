@@ -88,9 +88,11 @@ class LiveFeed:
         self.patterns: Sequence[ChannelPattern] = [
             pattern_of(each, model) for each in kind.channels
         ]
-        fields = (field for each in self.patterns for field in each.fields.values())
+        fields = [field for each in self.patterns for field in each.fields.values()]
         self.attributes = {field.attname for field in fields}
         """Those of a row by which its channels are named."""
+        self.fields = {name for field in fields for name in (field.name, field.attname)}
+        """The names of these fields."""
         self.feed = kind()
 
     def put(self, row: Any, *, can_fail: bool = False) -> Payload:
