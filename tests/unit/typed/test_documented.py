@@ -18,20 +18,19 @@ PAGE = Path(__file__).resolve().parents[3] / "docs" / "typed-channels.md"
 
 
 def test_examples_of_the_page_work(settings: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    settings.REALTIME = {
-        "namespaces": [
-            {"name": "orders", "publish": True, "history_size": 10, "history_lifetime": 60}
-        ]
-    }
     text = PAGE.read_text()
-    module, code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
+    module, options, code = re.findall(r"```python\n(.*?)```", text, re.DOTALL)
     [refused] = re.findall(r"^    107: (.*)$", text, re.MULTILINE)
+    configured: dict[str, Any] = {}
+    exec(options, configured)
+    settings.REALTIME = configured["REALTIME"]
     made = ModuleType("orders.realtime")
     for name in ("orders", "orders.realtime"):
         monkeypatch.setitem(sys.modules, name, made)
     exec(module, made.__dict__)
 
     with TestService() as service, service.client("17") as client:
+        client.subscribe("orders:42")
         client.publish("orders:42", {"text": "hi"})
         with pytest.raises(Error) as error:
             client.publish("orders:42", {"text": 5})
