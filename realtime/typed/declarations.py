@@ -232,6 +232,9 @@ class Declarations:
             )
         except TypeError:  # a system check says so
             return None
+        except Exception:  # of libraries of types, and of code of the site
+            logger.exception("The types of %r cannot be described", declaration.pattern.text)
+            return None
 
     def patterns(self) -> list[str]:
         """Return the patterns of all declarations."""

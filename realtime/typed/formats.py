@@ -5,6 +5,7 @@ msgspec writes them only where a type says whether it has a time zone.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -69,6 +70,15 @@ def _fits(info: Any, schema: Schema) -> bool:
     """Return whether a schema of a union is that of a type."""
     cls = getattr(info, "cls", None)
     if "$ref" in schema:
-        name = schema["$ref"].removeprefix(_PREFIX)
-        return cls is not None and name.startswith(cls.__name__)
+        return cls is not None and _is_name_of(schema["$ref"].removeprefix(_PREFIX), cls)
     return cls is None
+
+
+def _is_name_of(name: str, cls: Any) -> bool:
+    """Return whether a schema has the name that msgspec gives to a class."""
+    own = cls.__name__
+    if hasattr(cls, "__origin__"):  # a generic type: its arguments follow
+        return name.startswith(f"{own}_")
+    # the whole path where two classes have the same name
+    path = re.sub(r"[^a-zA-Z0-9.\-_]", "_", f"{cls.__module__}.{cls.__qualname__}")
+    return name in (own, path)

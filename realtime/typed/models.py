@@ -5,10 +5,20 @@ from __future__ import annotations
 from typing import Any
 
 from pydantic import TypeAdapter, ValidationError
+from pydantic.json_schema import GenerateJsonSchema
 
 from realtime import payload
 from realtime.payload import Payload
 from realtime.typed.contract import REFERENCE, Adapter, Mismatch, Schema
+
+
+class _Generator(GenerateJsonSchema):
+    """Makes the schema of a model; of what has none, such as a function, a schema of everything."""
+
+    ignored_warning_kinds: Any = frozenset({"skipped-choice", "non-serializable-default"})
+
+    def handle_invalid_for_json_schema(self, schema: Any, error_info: str) -> Schema:
+        return {}
 
 
 class ModelAdapter:
@@ -43,11 +53,16 @@ class ModelAdapter:
             raise TypeError(f"this has no JSON form: {error}") from None
 
     def schema(self) -> tuple[Schema, dict[str, Schema]]:
-        schema = self._type.json_schema(ref_template=REFERENCE.replace("{name}", "{model}"))
+        schema = self._type.json_schema(
+            ref_template=REFERENCE.replace("{name}", "{model}"), schema_generator=_Generator
+        )
         named: dict[str, Schema] = schema.pop("$defs", {})
         if "$ref" in schema:  # a model that names itself
             return schema, named
-        return {"$ref": REFERENCE.format(name=self.name)}, {**named, self.name: schema}
+        name = self.name
+        while name in named:  # another model in it has the same name
+            name += "_"
+        return {"$ref": REFERENCE.format(name=name)}, {**named, name: schema}
 
     def members(self) -> list[Adapter[Any]]:
         return [self]

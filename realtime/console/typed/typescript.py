@@ -7,6 +7,7 @@ tuples, enums, constants, unions, and names of other schemas. Everything else is
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
@@ -129,7 +130,9 @@ def _either(types: Iterable[str]) -> str:
 
 
 def _literal(value: object) -> str:
-    """Return the type of one JSON value."""
+    """Return the type of one value of an enum, or of a constant."""
+    if isinstance(value, float) and not math.isfinite(value):
+        return "number"
     plain = isinstance(value, str | int | float | bool | None)
     return json.dumps(value) if plain else _UNKNOWN
 
@@ -151,7 +154,9 @@ def _object(schema: Schema) -> str:
     if schema.get("properties"):
         return f"{{ {' '.join(_fields(schema))} }}"
     others = schema.get("additionalProperties", True)
-    return f"Record<string, {'never' if others is False else type_of(others)}>"
+    if isinstance(others, dict):  # may name the type itself, and an alias for Record must not
+        return f"{{ [name: string]: {type_of(others)} }}"
+    return f"Record<string, {'never' if others is False else _UNKNOWN}>"
 
 
 def _fields(schema: Schema) -> list[str]:

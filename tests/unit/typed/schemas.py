@@ -1,7 +1,8 @@
-"""Forty types with values: what the documents of typed channels must be able to say."""
+"""Types with values: what the documents of typed channels must be able to say."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, date, datetime, time, timedelta
 from decimal import Decimal
@@ -109,6 +110,29 @@ class Node(pydantic.BaseModel, extra="forbid"):
     next: Node | None = None
 
 
+class Json(pydantic.RootModel["str | None | list[Json] | dict[str, Json]"]):
+    """A type that names itself, without a field in between."""
+
+
+class Item(pydantic.BaseModel):
+    inner: Any = None
+
+
+class Callback(pydantic.BaseModel):
+    """No schema says what this default is."""
+
+    function: Callable[[int], int] = abs
+    number: int
+
+
+def outer() -> Any:
+    """A model that holds another one of the same name."""
+    return pydantic.create_model("Item", item=(Item, ...))
+
+
+Outer = outer()
+
+
 class Order(serializers.Serializer[Any]):
     rating = Rating()
     ratings = Rating(many=True, required=False)
@@ -159,6 +183,9 @@ TYPES: list[tuple[Any, list[Any], Any]] = [
     (Note | Place, [{"text": "a"}, Place(1, 2)], {"text": 5}),
     (Partial, [{}, {"a": 1, "b": ["c"]}], {"a": "1"}),
     (Kennel, [Kennel(pets=[Cat(kind="cat"), Dog(kind="dog")])], {"pets": [{"kind": "cow"}]}),
+    (Json, [Json(None), Json({"a": Json([Json("b")])})], 1),
+    (Outer, [Outer(item=Item(inner=1))], {"item": 1}),
+    (Callback, [], {"number": "1"}),
     (Node | Payment, [Node(next=Node()), Payment(amount=1)], {"next": 5}),
     (Rating, [{"stars": 5, "words": ["a"]}], {"words": ["a"]}),
     (

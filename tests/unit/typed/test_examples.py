@@ -11,7 +11,7 @@ import pytest
 
 from realtime.typed.adapters import adapter_of
 from realtime.typed.examples import example
-from tests.unit.typed.schemas import TYPES
+from tests.unit.typed.schemas import TYPES, Outer
 
 
 @pytest.mark.parametrize("declared", [declared for declared, _, _ in TYPES])
@@ -44,6 +44,34 @@ def test_dates_have_their_formats_wherever_they_stand() -> None:
     text = json.dumps(named)
     assert text.count('"format": "date-time"') == 4
     assert text.count('"format": "time"') == 1
+
+
+class Order(msgspec.Struct, tag=True):
+    at: datetime
+
+
+class OrderLine(msgspec.Struct, tag=True):
+    """Its name begins as that of another type."""
+
+    at: str
+    sent: datetime
+
+
+def test_dates_have_their_formats_in_types_whose_names_begin_alike() -> None:
+    for declared in (Order | OrderLine, OrderLine | Order):
+        _, named = adapter_of(declared).schema()
+
+        assert named["Order"]["properties"]["at"]["format"] == "date-time"
+        assert named["OrderLine"]["properties"]["sent"]["format"] == "date-time"
+        assert "format" not in named["OrderLine"]["properties"]["at"]
+
+
+def test_model_in_a_model_of_the_same_name_has_a_schema_of_its_own() -> None:
+    schema, named = adapter_of(Outer).schema()
+
+    assert schema == {"$ref": "#/components/schemas/Item_"}
+    assert list(named["Item_"]["properties"]) == ["item"]
+    assert list(named["Item"]["properties"]) == ["inner"]
 
 
 def test_schema_that_names_itself_ends() -> None:

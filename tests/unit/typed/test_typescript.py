@@ -38,6 +38,7 @@ def test_values_come_back_and_others_do_not(declared: Any, good: list[Any], wron
         ),
         ({"enum": []}, "never"),
         ({"enum": [{"a": 1}]}, "unknown"),
+        ({"enum": [float("inf"), 1.5]}, "number | 1.5"),
         ({"type": "array"}, "unknown[]"),
         ({"type": "array", "items": False}, "[]"),
         ({"type": "array", "prefixItems": [{"type": "null"}]}, "[null?, ...unknown[]]"),
