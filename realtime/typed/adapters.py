@@ -9,6 +9,7 @@ one type after another.
 from __future__ import annotations
 
 import types
+from collections.abc import Callable
 from typing import Any, Generic, TypeVar, Union, get_args, get_origin
 
 import msgspec
@@ -85,11 +86,14 @@ class MsgspecAdapter(Generic[T]):
         self.name = name_of(declared)
         self._type = declared
         self._decode = msgspec.json.Decoder(declared).decode
+        self._read_tag = _tag_reader(declared)
         self.schema()  # of a class that msgspec does not know it makes a decoder, and no schema
 
     def decode(self, data: bytes) -> T:
         try:
             value: T = self._decode(data)
+            if self._read_tag is not None:
+                self._read_tag(data)
         except (msgspec.MsgspecError, RecursionError) as error:
             raise Mismatch(str(error)) from None
         return value
@@ -105,6 +109,20 @@ class MsgspecAdapter(Generic[T]):
     def members(self) -> list[Adapter[Any]]:
         members = members_of(self._type)
         return [self] if len(members) == 1 else [MsgspecAdapter(member) for member in members]
+
+
+def _tag_reader(declared: Any) -> Callable[[bytes], object] | None:
+    """Return what raises `msgspec.MsgspecError` if JSON lacks the tag of a Struct.
+
+    Within a union msgspec asks for the tag, of one Struct it does not, and then reads data of
+    another type as a Struct whose fields all have defaults. None: there is no tag to ask for.
+    """
+    config = getattr(get_origin(declared) or declared, "__struct_config__", None)
+    if config is None or config.tag is None or config.array_like:  # an array has it in its place
+        return None
+    # the value of the tag was checked with the other fields
+    tagged = msgspec.defstruct("Tagged", [("tag", object)], rename={"tag": config.tag_field})
+    return msgspec.json.Decoder(tagged).decode
 
 
 class Either:

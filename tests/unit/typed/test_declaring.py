@@ -7,11 +7,14 @@ from datetime import UTC, datetime
 from typing import Any, Never, assert_type
 from uuid import UUID
 
+import msgspec
 import pytest
 
 import realtime
 from realtime.errors import BadRequest
 from realtime.testing import TestService, capture
+from realtime.typed.adapters import adapter_of
+from realtime.typed.contract import Mismatch
 from tests.unit.typed.shop import Changed, Comment, Note, Payment, Place, Rating, Shipped
 
 HISTORY = {"history_size": 10, "history_lifetime": 60}
@@ -152,6 +155,29 @@ def test_history_has_the_values_of_the_site_and_of_clients() -> None:
 
         assert orders(pk=1).history() == [Changed(3), Comment("nice"), Shipped(NOON)]
         assert orders(pk=1).history(limit=1, reverse=True) == [Shipped(NOON)]
+
+
+class Closed(msgspec.Struct, tag=True):
+    """It has nothing that must be there, but its tag."""
+
+    reason: str | None = None
+
+
+class Noted(msgspec.Struct):
+    text: str
+
+
+@pytest.mark.parametrize("declared", [Closed, Closed | Noted])
+def test_struct_with_a_tag_is_known_by_it(declared: Any) -> None:
+    adapter = adapter_of(declared)
+
+    assert adapter.decode(b'{"type":"Closed"}') == Closed()
+    with pytest.raises(Mismatch, match="missing required field `type`"):
+        adapter.decode(b"{}")
+
+
+def test_comment_is_not_read_as_a_struct_whose_tag_it_lacks() -> None:
+    assert adapter_of(Closed | Noted).decode(b'{"text":"hi"}') == Noted("hi")
 
 
 def test_history_of_another_type_raises() -> None:
