@@ -8,13 +8,15 @@ from typing import Any
 import pytest
 from django.core.exceptions import FieldDoesNotExist
 from django.db import models
+from django.db.models import F
 from django.utils import translation
 from rest_framework import serializers
 
 from realtime import live
+from realtime.live.rows.channels import pattern_of
 from realtime.live.rows.feeds import Feed, LiveFeed
 from realtime.payload import value
-from tests.live_models.shop.models import Express, Order, Tag
+from tests.live_models.shop.models import Express, Node, Order, Tag
 
 pytestmark = pytest.mark.django_db(transaction=True)
 
@@ -155,3 +157,25 @@ def test_only_models_and_feeds_are_registered() -> None:
             live.model(wrong)
     with pytest.raises(TypeError):
         live.model(Order)(Order)  # type: ignore[type-var]
+
+
+@pytest.mark.parametrize(
+    ("text", "model", "value", "name"),
+    [
+        ("order:{pk}", Order, "07", "order:7"),
+        ("order:{pk}", Order, 7, "order:7"),
+        ("order:{pk}", Order, "x", None),
+        ("order:{pk}", Order, None, None),
+        ("nodes:{pk}", Node, "A" * 32, "nodes:aaaaaaaa-aaaa-aaaa-aaaa-aaaaaaaaaaaa"),
+        ("team:{team}:orders", Order, 7, "team:7:orders"),
+        ("team:{team}:orders", Order, F("title"), None),
+    ],
+)
+def test_channel_has_the_spelling_of_the_database(
+    text: str, model: Any, value: object, name: str | None
+) -> None:
+    """Code may have set another one: the row is looked for where it was."""
+    pattern = pattern_of(text, model)
+    [field] = pattern.fields.values()
+
+    assert pattern.name({field.attname: value}) == name

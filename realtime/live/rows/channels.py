@@ -47,10 +47,10 @@ class ChannelPattern(NamedTuple):
         """Return the name of the channel; None if a value is missing, or leads elsewhere."""
         texts: dict[str, str] = {}
         for name, field in self.fields.items():
-            value = values.get(field.attname)
-            if value is None or value == "":
+            text = _text(field, values.get(field.attname))
+            if not text:
                 return None
-            texts[name] = str(value)
+            texts[name] = text
         channel = _NAME.sub(lambda found: texts[found[1]], self.text)
         if self.pattern.match(channel) == texts and is_guarded(channel):
             return channel
@@ -59,13 +59,23 @@ class ChannelPattern(NamedTuple):
 
     def may_be_of_row(self, texts: Mapping[str, str]) -> bool:
         """Return whether a row can have these values, in this spelling: clients chose them."""
-        try:
-            return all(
-                "\0" not in text and str(self.fields[name].to_python(text)) == text
-                for name, text in texts.items()
-            )
-        except (ValidationError, ValueError, TypeError, OverflowError, ArithmeticError):
-            return False
+        return all(
+            "\0" not in text and _text(self.fields[name], text) == text
+            for name, text in texts.items()
+        )
+
+
+def _text(field: Any, value: Any) -> str:
+    """Return the spelling that the database has of a value; "" for none, or if it has none.
+
+    Code may have set another one, such as the text of a form, or an expression.
+    """
+    if value is None or hasattr(value, "resolve_expression"):
+        return ""
+    try:
+        return str(field.to_python(value))
+    except (ValidationError, ValueError, TypeError, OverflowError, ArithmeticError):
+        return ""
 
 
 def pattern_of(text: str, model: type[Model]) -> ChannelPattern:
