@@ -77,7 +77,10 @@ class Published(models.Model):
     """Where a publication of an operator is in the stream of its channel."""
 
     id = models.BigAutoField(primary_key=True)
-    entry = models.ForeignKey("admin.LogEntry", models.CASCADE, related_name="+")
+    # without a constraint: the log may be in another database, and be emptied by other programs
+    entry = models.ForeignKey(
+        "admin.LogEntry", models.CASCADE, related_name="+", db_constraint=False
+    )
     stream = models.CharField(max_length=64)
     """Digest of the channel and of the epoch: names and epochs may be too long for an index."""
     offset = models.BigIntegerField()

@@ -22,6 +22,7 @@ class Migration(migrations.Migration):
                 (
                     "entry",
                     models.ForeignKey(
+                        db_constraint=False,
                         on_delete=django.db.models.deletion.CASCADE,
                         related_name="+",
                         to="admin.logentry",

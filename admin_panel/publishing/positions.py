@@ -1,8 +1,8 @@
 """Where the publications of operators are: so the history can say who published what.
 
-A row says that one position of a stream belongs to an entry of the log. Only a publication with
-history has a position. One that the service took for a repetition has the position of another one,
-and no row: see `is_own`.
+A row says that one position of a stream belongs to an entry of the log, in whose database it is.
+Only a publication with history has a position. One that the service took for a repetition has the
+position of another one, and no row: see `is_own`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from collections.abc import Collection, Iterable
 from django.contrib.admin.models import LogEntry
 from django.db import DatabaseError, router, transaction
 
+from .. import audit
 from ..models import Published
 from ..service import Position
 
@@ -47,7 +48,10 @@ def record(entry: LogEntry, published: Iterable[tuple[str, Position | None]]) ->
         published: the channel and the position of each; None without history.
     """
     rows = [
-        Published(entry=entry, stream=stream_of(channel, position.epoch), offset=position.offset)
+        # by its key: a router may say that models of the panel are in another database
+        Published(
+            entry_id=entry.pk, stream=stream_of(channel, position.epoch), offset=position.offset
+        )
         for channel, position in published
         if position is not None and position.offset <= LAST_OFFSET
     ]
@@ -79,6 +83,11 @@ def publishers(channel: str, epoch: str, offsets: Collection[int]) -> dict[int, 
     )
     try:
         with transaction.atomic(using=database):  # a failure must not end that of the request
-            return {row.offset: row.entry.user.get_username() for row in rows}
+            return {
+                row.offset: row.entry.user.get_username()
+                for row in rows
+                # where another program emptied the log, another entry may have the key
+                if channel in audit.targets_of(row.entry)
+            }
     except DatabaseError:
         return {}

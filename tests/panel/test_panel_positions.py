@@ -6,6 +6,8 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.contrib.auth.models import User
 from django.db import connection
+from django.db.models import Model
+from pytest_django import Settings
 
 from admin_panel import audit
 from admin_panel.models import Published
@@ -22,7 +24,7 @@ def entry(name: str, *channels: str) -> LogEntry:
 
 
 def test_publisher_is_found_by_channel_epoch_and_offset_alone() -> None:
-    record(entry("ada"), [("chat", Position(3, "e1")), ("news", Position(1, "e1"))])
+    record(entry("ada", "chat", "news"), [("chat", Position(3, "e1")), ("news", Position(1, "e1"))])
     record(entry("eve"), [("chat", Position(4, "e1")), ("kept nowhere", None)])
 
     assert publishers("chat", "e1", [2, 3, 4, 5]) == {3: "ada", 4: "eve"}
@@ -46,7 +48,7 @@ def test_offset_that_no_database_stores_has_no_publisher(offset: int) -> None:
 
 
 def test_names_of_any_length_and_kind_are_kept_apart() -> None:
-    record(entry("ada"), [("x" * 5000, Position(1, "\0\udc80"))])
+    record(entry("ada", "x" * 5000), [("x" * 5000, Position(1, "\0\udc80"))])
 
     assert publishers("x" * 5000, "\0\udc80", [1]) == {1: "ada"}
     assert publishers("x" * 4999, "x\0\udc80", [1]) == {}
@@ -59,6 +61,37 @@ def test_position_goes_with_its_entry() -> None:
     LogEntry.objects.all().delete()
 
     assert not Published.objects.exists()
+
+
+def test_log_that_another_program_emptied_leaves_nothing_that_names_a_publisher() -> None:
+    kept = entry("ada")
+    record(kept, [("chat", Position(3, "e1"))])
+    with connection.cursor() as cursor:
+        cursor.execute(f"DELETE FROM {LogEntry._meta.db_table}")
+    connection.check_constraints()
+
+    assert publishers("chat", "e1", [3]) == {}
+
+    other = entry("eve", "news")
+    LogEntry.objects.filter(id=other.pk).update(id=kept.pk)  # its keys begin anew
+    assert publishers("chat", "e1", [3]) == {}
+
+
+class Router:
+    """One that keeps what is of the panel in another database, as far as it is asked."""
+
+    def db_for_write(self, model: type[Model], **hints: object) -> str | None:
+        return "another" if model._meta.app_label == "realtime_admin" else None
+
+    db_for_read = db_for_write
+
+
+def test_positions_are_with_the_log_whatever_a_router_says(settings: Settings) -> None:
+    settings.DATABASE_ROUTERS = [Router()]
+
+    record(entry("ada"), [("chat", Position(3, "e1"))])
+
+    assert publishers("chat", "e1", [3]) == {3: "ada"}
 
 
 def test_without_its_table_publications_are_logged_without_a_name(
