@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from django.utils.formats import number_format
 from django.utils.functional import Promise
-from django.utils.translation import gettext as _
-from django.utils.translation import gettext_lazy, ngettext
+from django.utils.translation import gettext_lazy, ngettext_lazy
 
 from .past import OPTIONS_CHANGED, ServiceEvent
 
@@ -45,6 +44,40 @@ MARKED: Mapping[str, bool] = {
 """Kinds that charts mark, and whether each is serious."""
 
 
+SENTENCES: Mapping[str, str | Promise] = {
+    "node_started": gettext_lazy("Node %(name)s started."),
+    "node_stopped": gettext_lazy("Node %(name)s stopped. Its samples went with it."),
+    "node_silent": gettext_lazy(
+        "Node %(name)s fell silent. Its samples are missing until it answers."
+    ),
+    "node_back": gettext_lazy("Node %(name)s answers again."),
+    OPTIONS_CHANGED: gettext_lazy(
+        "Node %(name)s started with other options than the node before it."
+    ),
+    "redis_away": gettext_lazy("Redis was lost."),
+    "redis_back": gettext_lazy("Redis is back."),
+    "mass_disconnect": ngettext_lazy(
+        "%(count)s connection ended at about the same time.",
+        "%(count)s connections ended at about the same time.",
+        "number",
+    ),
+    "slow_clients": ngettext_lazy(
+        "%(count)s client was closed because it did not read fast enough.",
+        "%(count)s clients were closed because they did not read fast enough.",
+        "number",
+    ),
+    "refused": ngettext_lazy(
+        "%(count)s connection was refused, because of a limit or of overload.",
+        "%(count)s connections were refused, because of a limit or of overload.",
+        "number",
+    ),
+    "late_loop": gettext_lazy("The event loop was late by up to %(count)s ms."),
+    "blocked": gettext_lazy("User %(name)s was blocked."),
+    "unblocked": gettext_lazy("User %(name)s is blocked no longer."),
+}
+"""Kind → what happened. Of other kinds the text of the event says it."""
+
+
 def group_of(kind: str) -> str:
     """Return the group of a kind; "" for a kind of a newer version."""
     return next((name for name, (_label, kinds) in GROUPS.items() if kind in kinds), "")
@@ -59,47 +92,9 @@ def label_of(kind: str) -> str:
 def sentence(seen: ServiceEvent) -> str:
     """Return what happened; a log line as it is."""
     event = seen.event
+    text = SENTENCES.get(event.kind)
+    if text is None:
+        return event.text
     number = int(event.number)
-    values = {"name": event.text, "count": number_format(number, force_grouping=True)}
-    match event.kind:
-        case "node_started":
-            text = _("Node %(name)s started.")
-        case "node_stopped":
-            text = _("Node %(name)s stopped. Its samples went with it.")
-        case "node_silent":
-            text = _("Node %(name)s fell silent. Its samples are missing until it answers.")
-        case "node_back":
-            text = _("Node %(name)s answers again.")
-        case "redis_away":
-            text = _("Redis was lost.")
-        case "redis_back":
-            text = _("Redis is back.")
-        case "mass_disconnect":
-            text = ngettext(
-                "%(count)s connection ended at about the same time.",
-                "%(count)s connections ended at about the same time.",
-                number,
-            )
-        case "slow_clients":
-            text = ngettext(
-                "%(count)s client was closed because it did not read fast enough.",
-                "%(count)s clients were closed because they did not read fast enough.",
-                number,
-            )
-        case "refused":
-            text = ngettext(
-                "%(count)s connection was refused, because of a limit or of overload.",
-                "%(count)s connections were refused, because of a limit or of overload.",
-                number,
-            )
-        case "late_loop":
-            text = _("The event loop was late by up to %(count)s ms.")
-        case "blocked":
-            text = _("User %(name)s was blocked.")
-        case "unblocked":
-            text = _("User %(name)s is blocked no longer.")
-        case "options":
-            text = _("Node %(name)s started with other options than the node before it.")
-        case _other:
-            return event.text
-    return text % values
+    count = number_format(number, force_grouping=True)
+    return str(text % {"name": event.text, "count": count, "number": number})

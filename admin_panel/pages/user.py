@@ -239,9 +239,7 @@ def disconnect(request: PageRequest) -> HttpResponse:
         text = _("Connections of %(user)s are being closed at the nodes that answer.")
     else:
         text = _("All connections of %(user)s are being closed.")
-    request.success(text % {"user": user})
-    _warn_of(request, silent)
-    return request.redirect("user", user=user)
+    return _done(request, user, text % {"user": user}, silent)
 
 
 def close(request: PageRequest) -> HttpResponse:
@@ -256,9 +254,8 @@ def close(request: PageRequest) -> HttpResponse:
         return request.render("user_close.html", title=title, user_id=user, client=client)
     with request.operator.logged(audit.DISCONNECT, user, detail=client):
         silent = service.disconnect(user, client)
-    request.success(_("The connection %(client)s is being closed.") % {"client": client})
-    _warn_of(request, silent)
-    return request.redirect("user", user=user)
+    text = _("The connection %(client)s is being closed.")
+    return _done(request, user, text % {"client": client}, silent)
 
 
 def block(request: PageRequest) -> HttpResponse:
@@ -289,12 +286,9 @@ def _block(request: PageRequest, user: str, minutes: int) -> HttpResponse:
         with request.operator.logged(audit.BLOCK, user, detail=span):
             silent = people.block(user, minutes * 60)
     except Error as error:
-        _warn_of_error(request, error)
-        return request.redirect("user", user=user)
+        return _refused(request, user, error)
     text = _("Blocked for %(time)s: %(user)s. All connections are being closed.")
-    request.success(text % {"user": user, "time": span})
-    _warn_of(request, silent)
-    return request.redirect("user", user=user)
+    return _done(request, user, text % {"user": user, "time": span}, silent)
 
 
 def unblock(request: PageRequest) -> HttpResponse:
@@ -308,9 +302,8 @@ def unblock(request: PageRequest) -> HttpResponse:
         return request.render("user_unblock.html", title=_("Unblock user"), user_id=user)
     with request.operator.logged(audit.UNBLOCK, user):
         silent = people.unblock(user)
-    request.success(_("The user %(user)s may connect again.") % {"user": user})
-    _warn_of(request, silent)
-    return request.redirect("user", user=user)
+    text = _("The user %(user)s may connect again.")
+    return _done(request, user, text % {"user": user}, silent)
 
 
 def _minutes(text: str) -> int | None:
@@ -340,35 +333,35 @@ def unsubscribe(request: PageRequest) -> HttpResponse:
         with request.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
             silent = service.unsubscribe(user, channel)
     except Error as error:
-        _warn_of_error(request, error)
-        return request.redirect("user", user=user)
+        return _refused(request, user, error)
     if silent:
         text = _("Connections of %(user)s were unsubscribed at the nodes that answer.")
     elif channel:
         text = _("All connections of %(user)s were unsubscribed from %(channel)s.")
     else:
         text = _("All connections of %(user)s were unsubscribed from all channels.")
-    request.success(text % {"user": user, "channel": channel})
-    _warn_of(request, silent)
+    return _done(request, user, text % {"user": user, "channel": channel}, silent)
+
+
+def _refused(request: PageRequest, user: str, error: Error) -> HttpResponse:
+    """Go back to the user, and say why an action did nothing."""
+    text = _("Nothing was done. Error %(code)d: %(message)s.")
+    request.warning(text % {"code": error.code, "message": error.message})
     return request.redirect("user", user=user)
 
 
-def _warn_of_error(request: PageRequest, error: Error) -> None:
-    """Say why an action did nothing."""
-    text = _("Nothing was done. Error %(code)d: %(message)s.")
-    request.warning(text % {"code": error.code, "message": error.message})
-
-
-def _warn_of(request: PageRequest, silent: list[str]) -> None:
-    """Say that an action reaches silent nodes later."""
+def _done(request: PageRequest, user: str, text: str, silent: list[str]) -> HttpResponse:
+    """Go back to the user, and say what was done, and that it reaches silent nodes later."""
+    request.success(text)
     if silent:
-        text = ngettext(
+        warning = ngettext(
             "A node is silent: %(names)s. The action takes effect there when it answers again.",
             "%(n)d nodes are silent: %(names)s."
             " The action takes effect there when they answer again.",
             len(silent),
         )
-        request.warning(text % {"n": len(silent), "names": ", ".join(silent)})
+        request.warning(warning % {"n": len(silent), "names": ", ".join(silent)})
+    return request.redirect("user", user=user)
 
 
 def _user(request: PageRequest) -> str:
