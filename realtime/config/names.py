@@ -5,6 +5,7 @@ Each major version of the reference server renamed options. All of these names a
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping
 
 OLDER_NAMES: Mapping[str, str] = {
@@ -36,6 +37,20 @@ def options_in(source: Mapping[str, object]) -> Iterator[tuple[str, str, object]
     for name, value in source.items():
         if not counting_name(name, source):
             yield option_of(name), name, value
+
+
+def given_namespaces(value: object) -> object:
+    """Return the option `namespaces` as it was given; from the environment it is JSON text.
+
+    Raises:
+        ValueError: the text is not JSON, or is nested too deeply.
+    """
+    if not isinstance(value, str):
+        return value
+    try:
+        return json.loads(value)
+    except RecursionError as error:
+        raise ValueError("nested too deeply") from error
 
 
 def counting_name(name: str, source: Mapping[str, object]) -> str:

@@ -6,7 +6,6 @@ not the first one only; the system checks show them one by one.
 
 from __future__ import annotations
 
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -16,7 +15,7 @@ from typing import Any
 
 from realtime.config import rules
 from realtime.config.fields import KIND_WORDS, kind_of
-from realtime.config.names import NOT_USED, options_in
+from realtime.config.names import NOT_USED, given_namespaces, options_in
 from realtime.config.options import (
     CHANNEL_OPTION_FIELDS,
     CONFIG_FIELDS,
@@ -171,14 +170,11 @@ def _broken_bound(option: Field[Any], value: object) -> str | None:
 
 def _read_namespaces(value: object, problems: list[Problem]) -> dict[str, ChannelOptions]:
     namespaces: dict[str, ChannelOptions] = {}
-    if isinstance(value, str):
-        try:
-            value = json.loads(value)
-        except (ValueError, RecursionError):
-            problems.append(
-                Problem("type", "Option 'namespaces' is not JSON.", "Write a JSON array.")
-            )
-            return namespaces
+    try:
+        value = given_namespaces(value)
+    except ValueError:
+        problems.append(Problem("type", "Option 'namespaces' is not JSON.", "Write a JSON array."))
+        return namespaces
     if value is None:
         return namespaces
     if not isinstance(value, list | tuple) or not all(isinstance(i, Mapping) for i in value):

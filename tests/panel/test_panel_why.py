@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html import unescape
 from typing import Any
@@ -120,6 +121,18 @@ def test_deciding_option_is_named_with_its_source(
 
     for each in told:
         assert each.replace(" :", ":") in text
+
+
+def test_options_of_a_namespace_are_read_from_the_environment_too(
+    admin_client: Client, settings: Settings, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("SERVICE_NAMESPACES", json.dumps(NAMESPACES))
+    settings.REALTIME = {"engine": "dummy"}
+
+    text = refusal(page(admin_client, user="17", channel="chat:a", action="publish"))
+
+    assert "subscribe_to_publish : on in the namespace chat environment" in text
+    assert "allow_publish_for_client" not in text
 
 
 def test_link_leads_to_the_option(admin_client: Client) -> None:
