@@ -11,7 +11,8 @@ Pages go through the entries by primary key, because Django has no index on thei
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import Any, NamedTuple
 from uuid import UUID
@@ -19,7 +20,7 @@ from uuid import UUID
 from django.contrib.admin.models import ADDITION, CHANGE, DELETION, LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.contenttypes.models import ContentType
-from django.db import models
+from django.db import models, router, transaction
 from django.db.models import Q, QuerySet
 from django.utils import translation
 from django.utils.functional import Promise
@@ -126,6 +127,13 @@ def narrow(entry: LogEntry, targets: Sequence[str]) -> None:
     for name, value in _about(targets).items():
         setattr(entry, name, value)
     entry.save(update_fields=["object_id", "object_repr"])
+
+
+@contextmanager
+def reading() -> Iterator[None]:
+    """Read entries in this block: then a failure does not end the transaction of the request."""
+    with transaction.atomic(using=router.db_for_read(LogEntry)):
+        yield
 
 
 def entries(kind: Kind | None = None) -> QuerySet[LogEntry]:

@@ -93,7 +93,8 @@ def _row(each: ServiceEvent) -> Row:
 def acts() -> list[Row]:
     """Return what operators did in the last time; nothing if the log cannot be read."""
     try:
-        entries = list(audit.entries()[:ACTS_READ])
+        with audit.reading():
+            entries = list(audit.entries()[:ACTS_READ])
     except DatabaseError:
         return []
     oldest = datetime.now(UTC) - ACTS_SHOWN_FOR

@@ -102,7 +102,8 @@ def show(request: PageRequest) -> HttpResponse:
     }
     before = query.get("before", "")
     try:
-        rows, older = _rows(request.operator, chosen, before)
+        with audit.reading():
+            rows, older = _rows(request.operator, chosen, before)
     except DatabaseError as error:
         return request.render("log.html", status=503, detail=str(error), **context)
     link = request.url("log", **_given(shown), before=older) if older else ""

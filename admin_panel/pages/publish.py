@@ -16,6 +16,7 @@ from typing import Any
 from urllib.parse import urlencode
 
 from django.core.exceptions import ValidationError
+from django.db import DatabaseError
 from django.http import (
     HttpRequest,
     HttpResponse,
@@ -238,7 +239,11 @@ def _from_query(request: PageRequest) -> dict[str, str]:
         return _from_history(request, query.get("channel", ""), query["offset"])
     if use is None:
         return {"channel": channel_names.join(name for name in query.getlist("channel") if name)}
-    publication = recent.publication(request.operator, use)
+    try:
+        publication = recent.publication(request.operator, use)
+    except DatabaseError:
+        request.warning(_("The log cannot be read"))
+        return {}
     if publication is None:
         request.warning(_("This publication is no longer listed."))
         return {}

@@ -82,7 +82,7 @@ def publishers(channel: str, epoch: str, offsets: Collection[int]) -> dict[int, 
         .order_by("-pk")  # of several, the first one counts
     )
     try:
-        with transaction.atomic(using=database):  # a failure must not end that of the request
+        with audit.reading():
             return {
                 row.offset: row.entry.user.get_username()
                 for row in rows

@@ -7,6 +7,7 @@ from itertools import islice
 from typing import NamedTuple
 
 from django.contrib.admin.models import LogEntry
+from django.db import DatabaseError
 
 from .. import audit, channel_names
 from ..operators import Operator
@@ -53,18 +54,30 @@ class Publication(NamedTuple):
 
 
 def publications(operator: Operator) -> list[Publication]:
-    """Return the last publications into channels of this operator, newest first."""
-    # in chunks, because the first one usually has the whole list
-    entries = audit.entries(audit.PUBLISH)[:MAX_ENTRIES].iterator(chunk_size=50)
-    found = (_publication(entry, operator) for entry in entries)
-    return list(islice((each for each in found if each.channels), SHOWN))
+    """Return the last publications into channels of this operator, newest first.
+
+    Nothing if the log cannot be read.
+    """
+    try:
+        with audit.reading():
+            # in chunks, because the first one usually has the whole list
+            entries = audit.entries(audit.PUBLISH)[:MAX_ENTRIES].iterator(chunk_size=50)
+            found = (_publication(entry, operator) for entry in entries)
+            return list(islice((each for each in found if each.channels), SHOWN))
+    except DatabaseError:
+        return []
 
 
 def publication(operator: Operator, pk: str) -> Publication | None:
-    """Return one publication of the log; None if this operator may publish into none of it."""
+    """Return one publication of the log; None if this operator may publish into none of it.
+
+    Raises:
+        DatabaseError: the log cannot be read.
+    """
     key = audit.key_of(pk)
-    entry = None if key is None else audit.entries(audit.PUBLISH).filter(pk=key).first()
-    found = _publication(entry, operator) if entry is not None else None
+    with audit.reading():
+        entry = None if key is None else audit.entries(audit.PUBLISH).filter(pk=key).first()
+        found = _publication(entry, operator) if entry is not None else None
     return found if found and found.channels else None
 
 

@@ -9,6 +9,7 @@ from html import unescape
 import pytest
 from django.contrib.admin.models import CHANGE, LogEntry
 from django.contrib.auth.models import User
+from django.db import connection
 from django.test import Client
 from pytest_django import Settings
 
@@ -173,3 +174,15 @@ def test_tags_are_filled_in_only_if_the_form_would_read_them_back(
     tags: dict[str, str], text: str
 ) -> None:
     assert TagsField.written(tags) == text
+
+
+def test_page_to_publish_is_there_when_the_log_cannot_be_read(home: str) -> None:
+    client = sign_in(superuser=True)
+    with connection.cursor() as cursor:
+        cursor.execute(f"DROP TABLE {LogEntry._meta.db_table}")
+
+    form, again = client.get(url(home, "publish")), client.get(url(home, "publish", use="1"))
+
+    assert (form.status_code, again.status_code) == (200, 200)
+    assert "The log cannot be read" in again.content.decode()
+    assert client.get(url(home, "log")).status_code == 503
