@@ -20,7 +20,7 @@ class ChatTest(RealtimeTestMixin, TestCase):
     def test_message_reaches_those_in_the_room(self):
         with self.realtime_client(self.ben) as ben:
             ben.subscribe("chat:lobby")
-            self.say(" hi ")
+            self.say(" h\x00i ")  # PostgreSQL keeps no such character
 
             [message] = Message.objects.all()
             said = {"id": message.pk, "user": str(self.ada.pk), "name": "Ada", "text": "hi"}
@@ -34,6 +34,7 @@ class ChatTest(RealtimeTestMixin, TestCase):
 
     def test_nothing_is_no_message(self):
         self.say("  ")
+        self.say("\x00")
 
         self.assertNotPublished("chat:lobby")
         self.assertFalse(Message.objects.exists())

@@ -19,7 +19,8 @@ def room(request, name):
     if name not in ROOMS:
         raise Http404(name)
     channel = f"chat:{name}"
-    if request.method == "POST" and (text := request.POST.get("text", "").strip()[:500]):
+    text = request.POST.get("text", "").replace("\x00", "").strip()[:500]
+    if request.method == "POST" and text:
         with transaction.atomic():
             message = Message.objects.create(room=name, author=request.user, text=text)
             publish(channel, message.as_json())  # goes out after the commit

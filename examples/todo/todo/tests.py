@@ -38,6 +38,7 @@ class TodoTest(RealtimeTestMixin, TestCase):
 
     def test_what_is_not_there_changes_nothing(self):
         self.post("/add", title="  ")
+        self.post("/add", title="\x00")  # PostgreSQL keeps no such character
         self.post("/5/turn")
 
         self.assertFalse(Item.objects.exists())

@@ -15,7 +15,7 @@ def page(request):
 
 @require_POST
 def add(request):
-    if title := request.POST.get("title", "").strip()[:100]:
+    if title := request.POST.get("title", "").replace("\x00", "").strip()[:100]:
         item = Item.objects.create(title=title)
         publish_html("todo:all", "todo/item.html", {"item": item}, swap="append")  # live
     return redirect("page")
