@@ -25,9 +25,9 @@ FIELDS: Mapping[str, str] = {
 LOGGERS = tuple(
     f"realtime.{name}"
     for name in (
-        *("admin_panel", "api", "asgi", "client", "daphne", "engine", "granian", "hooks", "logins"),
-        *("monitoring", "node", "online", "outbox", "pages", "pending", "redis", "server_api"),
-        *("supervisor", "tokens"),
+        *("admin_panel", "api", "asgi", "client", "daphne", "engine", "granian", "hooks", "live"),
+        *("logins", "monitoring", "node", "online", "outbox", "pages", "pending", "redis"),
+        *("server_api", "supervisor", "tokens", "typed"),
     )
 )
 """The loggers of the service."""
