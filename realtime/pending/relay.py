@@ -41,7 +41,7 @@ from realtime.pending.publications import publication_of
 from realtime.pending.tables import Tables
 from realtime.pending.wake_ups import NOTIFICATION
 from realtime.server_api.durable import RelayCounters
-from realtime.server_api.operations import check_new
+from realtime.server_api.operations import check_kept
 from realtime.serving import Serving
 
 logger = logging.getLogger("realtime.pending")
@@ -204,7 +204,7 @@ class RelayThread(threading.Thread):
                 continue
             try:
                 new = publication_of(row)
-                ready.append((new, check_new(new, config)))
+                ready.append((new, check_kept(new, config)))
             except (Error, ValueError, TypeError) as error:
                 refused[row.channel] = row, error
             else:

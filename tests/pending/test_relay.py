@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import timedelta
 
 import pytest
@@ -11,12 +11,15 @@ from django.core.management.base import CommandError
 
 import realtime
 from realtime.checks import TAG
+from realtime.config import sources
 from realtime.console.doctor import site
+from realtime.errors import BadRequest
 from realtime.pending import reading, shards
 from realtime.pending import relay as module
 from realtime.pending.models import SHARDS, Pending, Relay, at_once, now, shard_of
 from realtime.pending.relay import LOOK_INTERVAL, MAX_ATTEMPTS, RelayThread
 from realtime.serving import serving
+from realtime.typed.declarations import declarations
 from tests.live.console.command import call, call_json
 from tests.pending.conftest import NAMESPACES
 from tests.pending.relaying import Relaying, data
@@ -103,6 +106,32 @@ def test_rows_wait_while_the_engine_is_away(relay: Relaying, options: Callable[.
     relay.thread._not_before.clear()
     relay.look()
     assert data("orders:1") == [1]
+
+
+@pytest.fixture
+def undeclared() -> Iterator[None]:
+    """A site without typed channels; those of the test are forgotten."""
+    before = declarations.all
+    declarations.replace([])
+    yield
+    declarations.replace(before)
+    sources.configuration.declare(declarations if before else None)
+
+
+def test_row_of_a_type_that_changed_goes_out(
+    relay: Relaying, options: Callable[..., None], undeclared: None
+) -> None:
+    """It was right when it was committed, and the channel must not wait for it."""
+    options(typed_channels="raise")
+    realtime.publish("orders:1", 1, durable=True)
+    realtime.channel("orders:{pk}", sends=str)
+    realtime.publish("orders:1", "2", durable=True)
+    with pytest.raises(BadRequest):
+        realtime.publish("orders:1", 3, durable=True)
+
+    relay.look()
+
+    assert data("orders:1") == [1, "2"]
 
 
 def refused(options: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:

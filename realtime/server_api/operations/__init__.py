@@ -18,6 +18,7 @@ from realtime.server_api.operations.activity import activity
 from realtime.server_api.operations.publishing import (
     Checked,
     broadcast,
+    check_kept,
     check_new,
     history_remove,
     publish,
@@ -59,6 +60,7 @@ __all__ = [
     "blocked",
     "broadcast",
     "channels",
+    "check_kept",
     "check_new",
     "connections",
     "disconnect",

@@ -35,9 +35,21 @@ def check_new(new: NewPublication, config: Config) -> ChannelOptions:
         NotAvailable: the publication has a version, and is not kept.
         BadRequest: the data do not have the type that is declared for the channel.
     """
-    options = check_channel(new.channel, config)
+    options = check_kept(new, config)
     if config.types is not None:
         config.types.check_sent(new.channel, new.data)
+    return options
+
+
+def check_kept(new: NewPublication, config: Config) -> ChannelOptions:
+    """Return the options of the channel that a kept publication is for.
+
+    Its type was checked before it was kept. Types may have changed since, and it is committed.
+
+    Raises:
+        NotAvailable: the publication has a version, and is not kept in a history.
+    """
+    options = check_channel(new.channel, config)
     if new.version is not None and (new.skip_history or not options.keeps_history):
         raise NotAvailable
     return options
