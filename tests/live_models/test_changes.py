@@ -306,3 +306,35 @@ def test_relations_in_a_fixture_are_loaded_without_notice(outbox: Outbox, order:
     loaded.save()
     loaded.tags.clear()
     assert [data["data"]["tags"] for _, data in outbox] == [[tag.pk], [tag.pk], [], []]
+
+
+@pytest.mark.parametrize(
+    "delete", [lambda tag: tag.delete(), lambda tag: Tag.objects.all().delete()]
+)
+def test_row_goes_out_when_what_it_refers_to_is_deleted(
+    outbox: Outbox, order: Order, delete: Callable[[Tag], Any]
+) -> None:
+    tag = Tag.objects.create(name="new")
+    order.tags.add(tag)
+    outbox.clear()
+
+    delete(tag)
+
+    assert outbox == everywhere(order)
+
+
+def test_neighbours_of_a_deleted_row_go_out(outbox: Outbox) -> None:
+    node, neighbour = Node.objects.create(), Node.objects.create()
+    node.neighbours.add(neighbour)
+    key = node.pk
+    outbox.clear()
+
+    node.delete()
+
+    assert sorted(outbox, key=str) == sorted(
+        [
+            ("nodes:all", {"op": "put", "key": str(neighbour.pk)}),
+            ("nodes:all", removed(key)),
+        ],
+        key=str,
+    )

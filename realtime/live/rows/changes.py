@@ -120,6 +120,20 @@ class Watched:
             keys |= instance._state.__dict__.pop(self._cleared, set())
         self.note(using, [] if reverse else [instance], keys)
 
+    def losing(self, field: Any, instance: Model, using: str, **_: Any) -> None:
+        """Remember the rows that refer to another one by a relation to many: it is deleted next."""
+        keys = _others(field, instance, True, using)
+        if field.remote_field.symmetrical:
+            keys |= _others(field, instance, False, using)
+        setattr(instance._state, self._lost(field), keys)
+
+    def lost(self, field: Any, instance: Model, using: str, **_: Any) -> None:
+        """Note the rows that referred to another one, which was deleted."""
+        self.note(using, [], instance._state.__dict__.pop(self._lost(field), set()))
+
+    def _lost(self, field: Any) -> str:
+        return f"_realtime_live lost {field}"
+
     def note(self, using: str, instances: Iterable[Model], keys: Iterable[Any] = ()) -> None:
         """Note changes of rows, for their publication after the commit.
 
@@ -152,15 +166,22 @@ def watch(model: type[Model]) -> None:
     known.attributes = {name for feed in known.feeds for name in feed.attributes}
     if not is_new:
         return
-    # also those of proxies, and of models that inherit the table: their objects are its rows
-    for kind in apps.get_models(include_auto_created=True):
-        if issubclass(kind, model):
-            signals.post_save.connect(known.saved, sender=kind, weak=False)
-            signals.post_delete.connect(known.deleted, sender=kind, weak=False)
+    for kind in _kinds(model):
+        signals.post_save.connect(known.saved, sender=kind, weak=False)
+        signals.post_delete.connect(known.deleted, sender=kind, weak=False)
     for field in model._meta.many_to_many:
         through = field.remote_field.through
         signals.m2m_changed.connect(partial(known.related, field), sender=through, weak=False)
+        # Django sends no signal of the relation then
+        for kind in _kinds(field.related_model):
+            signals.pre_delete.connect(partial(known.losing, field), sender=kind, weak=False)
+            signals.post_delete.connect(partial(known.lost, field), sender=kind, weak=False)
     _remember_at_loading(model, known)
+
+
+def _kinds(model: Any) -> list[type[Model]]:
+    """Return the models whose objects are rows of a table: also proxies, and those that inherit."""
+    return [each for each in apps.get_models(include_auto_created=True) if issubclass(each, model)]
 
 
 def _others(field: Any, instance: Model, reverse: bool, using: str) -> set[Any]:
