@@ -33,8 +33,10 @@ logger = logging.getLogger("realtime.typed")
 MAX_REASON = 300
 """Characters of an error message. A path holds keys that the client chose."""
 
-_NAME, _STAR = "\x01", "\x02:\x03"
-"""Texts that no pattern holds: what a name, and what a star stands for."""
+_NAME = "\x01"
+"""A text that no pattern holds: what a name stands for."""
+_STARS = ("", ":", "\x02", "\x02:\x03")
+"""What a star stands for: texts of each kind that patterns can tell apart."""
 
 
 class Declaration:
@@ -131,7 +133,9 @@ class Declaration:
     def shadows(self, later: Declaration) -> bool:
         """Return whether it decides about every channel that a later one matches."""
         names = dict.fromkeys(later.pattern.names, _NAME)
-        return self.pattern.match(later.pattern.fill(names, _STAR)) is not None
+        return all(
+            self.pattern.match(later.pattern.fill(names, star)) is not None for star in _STARS
+        )
 
     def problems(self) -> Iterator[str]:
         """Yield its mistakes, as sentences."""
