@@ -103,6 +103,7 @@ class RequestLog:
         """Return all of it as JSON values."""
         return {
             "publications": self.publications,
+            "deferred": any(each["state"] == DEFERRED for each in self.publications),
             "pages": self.pages,
             "tokens": self.tokens,
             "left_out": self.left_out,

@@ -83,6 +83,7 @@ def test_publications_are_shown_with_their_position_and_cut_data() -> None:
 def test_publications_of_one_call_share_its_cost() -> None:
     rows = rows_of(Client().get("/publishing"))
 
+    assert "still deferred" not in Rows(panel_of(Client().get("/publishing"))).text
     assert rows["plain:1"][2] == rows["plain:2"][2]
     assert rows["plain:1"][2].endswith("ms for 2")
     assert rows["plain:1"][3] == NONE
@@ -97,12 +98,13 @@ async def test_publications_of_coroutines_are_shown() -> None:
 
 @pytest.mark.django_db(transaction=True)
 def test_publications_wait_for_the_commit() -> None:
-    rows = Rows(panel_of(Client().get("/committing"))).rows
+    panel = Rows(panel_of(Client().get("/committing")))
 
-    states = {row[1]: row[2] for row in rows if len(row) == 5}
+    states = {row[1]: row[2] for row in panel.rows if len(row) == 5}
     assert states['"kept"'] == "sent after the commit"
     assert states['"row"'] == "durable: a row keeps it, a relay sends it"
     assert states['"undone"'] == "deferred until the commit"
+    assert "still deferred" in panel.text
 
 
 def test_publication_that_fails_says_why(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -171,4 +173,5 @@ def test_work_that_outlives_its_request_adds_nothing() -> None:
     log.token({"sub": "17"})
     log.positions({"orders:42": None})
 
-    assert log.as_stats() == {"publications": [], "pages": [], "tokens": [], "left_out": 0}
+    empty = {"publications": [], "pages": [], "tokens": []}
+    assert log.as_stats() == {**empty, "deferred": False, "left_out": 0}
