@@ -173,5 +173,5 @@ def test_work_that_outlives_its_request_adds_nothing() -> None:
     log.token({"sub": "17"})
     log.positions({"orders:42": None})
 
-    empty = {"publications": [], "pages": [], "tokens": []}
+    empty: dict[str, object] = {"publications": [], "pages": [], "tokens": []}
     assert log.as_stats() == {**empty, "deferred": False, "left_out": 0}
