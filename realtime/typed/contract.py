@@ -15,8 +15,21 @@ REFERENCE = "#/components/schemas/{name}"
 """How schemas name each other."""
 
 
+MAX_REASON = 300
+"""Characters of the text of a mismatch."""
+
+
 class Mismatch(ValueError):
-    """Data do not have the declared type. The text says what is expected, and the path."""
+    """Data do not have the declared type. The text says what is expected, and the path.
+
+    A path holds keys that a client may have chosen: the text is one line, and bounded.
+    """
+
+    def __init__(self, reason: str) -> None:
+        line = reason[:MAX_REASON]
+        if not line.isprintable():
+            line = "".join(each if each.isprintable() else ascii(each)[1:-1] for each in line)
+        super().__init__(line[:MAX_REASON])
 
 
 class Adapter(Protocol[T]):

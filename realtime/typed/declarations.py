@@ -25,13 +25,10 @@ from realtime.errors import BadRequest, InternalError
 from realtime.hooks.patterns import Pattern
 from realtime.payload import Payload
 from realtime.typed.adapters import adapter_of
-from realtime.typed.contract import Adapter, Mismatch
+from realtime.typed.contract import MAX_REASON, Adapter, Mismatch
 from realtime.typed.examples import example
 
 logger = logging.getLogger("realtime.typed")
-
-MAX_REASON = 300
-"""Characters of an error message. A path holds keys that the client chose."""
 
 _NAME = "\x01"
 """A text that no pattern holds: what a name stands for."""
@@ -219,7 +216,7 @@ class Declarations:
         try:
             declaration.check(data)
         except Mismatch as reason:
-            return str(reason)[:MAX_REASON]
+            return str(reason)
         except Exception as error:  # of code of the site: its text may hold what only the log may
             logger.exception("Data for %r could not be checked", channel)
             return f"the check failed: {type(error).__name__}"

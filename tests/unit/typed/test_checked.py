@@ -243,6 +243,24 @@ def test_option_log_publishes_and_warns(settings: Any, caplog: pytest.LogCapture
     assert "A publication into 'orders:1' has another type" in caplog.text
 
 
+def test_log_has_one_bounded_line_whatever_the_keys_are(
+    settings: Any, caplog: pytest.LogCaptureFixture
+) -> None:
+    class Strict(msgspec.Struct, forbid_unknown_fields=True):
+        pass
+
+    settings.REALTIME = {**OPTIONS, "typed_channels": "log"}
+    realtime.channel("orders:{pk}", sends=Strict)
+
+    with capture(), caplog.at_level(logging.WARNING, "realtime.typed"):
+        realtime.publish("orders:1", {"a\nCRITICAL \x1b[2J" + "x" * 10_000: 1})
+
+    [line] = [each.getMessage() for each in caplog.records if "another type" in each.getMessage()]
+    assert "a\\nCRITICAL \\x1b[2J" in line
+    assert line.isprintable()
+    assert len(line) < 400
+
+
 @pytest.mark.parametrize(("debug", "raises"), [(True, True), (False, False)])
 def test_default_raises_with_debug_and_in_tests(
     settings: Any, monkeypatch: pytest.MonkeyPatch, debug: bool, raises: bool
