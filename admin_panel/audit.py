@@ -225,6 +225,11 @@ def targets_of(entry: LogEntry) -> list[str]:
     return channel_names.split(written) if "\n" in written else [written]
 
 
+def is_about_all(entry: LogEntry) -> bool:
+    """Return whether an act was on all that there was at that moment."""
+    return kind_of(entry) in (RETRY, DROP) and entry.object_id == ALL
+
+
 def _about(targets: Sequence[str]) -> dict[str, str]:
     names = [target.replace("\0", _NULL) for target in targets]
     is_list = len(names) > 1 or "\n" in names[0]

@@ -108,6 +108,8 @@ def _act(entry: LogEntry) -> Row:
     names = ", ".join(targets[:TARGETS_SHOWN])
     if more > 0:
         names = _("%(names)s and %(count)d more") % {"names": names, "count": more}
+    if audit.is_about_all(entry):
+        names = _("all parked publications")
     text = f"{kind.words if kind else audit.head_of(entry)}: {names}"
     time = entry.action_time
     if timezone.is_naive(time):  # without USE_TZ it is that of the site

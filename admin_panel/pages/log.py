@@ -50,16 +50,13 @@ class Row(NamedTuple):
     """False if the log has only the beginning of the detail."""
     may_repeat: bool
     """Whether it is a publication into a channel that this operator may publish into."""
+    is_about_all: bool
+    """Whether the act was on all that there was at that moment."""
 
     @property
     def is_about_users(self) -> bool:
         """Whether the targets are user IDs."""
         return self.model is Connection
-
-    @property
-    def is_about_all(self) -> bool:
-        """Whether the act was on all that there was at that moment."""
-        return self.kind in (audit.RETRY, audit.DROP) and self.targets == [audit.ALL]
 
     @property
     def is_unsubscribe(self) -> bool:
@@ -132,6 +129,7 @@ def _row(operator: Operator, entry: LogEntry) -> Row:
         detail,
         len(detail) <= audit.DETAIL_MAX_LENGTH,
         kind is audit.PUBLISH and any(map(operator.may_publish, targets)),
+        audit.is_about_all(entry),
     )
 
 

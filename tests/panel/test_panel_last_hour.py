@@ -285,6 +285,16 @@ def test_what_operators_did_is_among_the_events_with_who_did_it(
     assert rows(page(admin_client, "events", kind="operators", q="ADA")) == acts
 
 
+@pytest.mark.parametrize(("target", "told"), [(audit.ALL, "all parked publications"), ("a", "a")])
+def test_act_on_all_parked_publications_is_said_in_words(
+    admin_client: Client, given: Given, target: str, told: str
+) -> None:
+    UserOperator(User.objects.create_user("ada")).log(audit.RETRY, [target])
+    given(now())
+
+    assert rows(page(admin_client, "events")) == [f"Retried: {told}"]
+
+
 def test_acts_of_operators_are_known_without_the_service(admin_client: Client) -> None:
     UserOperator(User.objects.create_user("ada")).log(audit.DISCONNECT, ["17"])
 
