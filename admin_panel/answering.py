@@ -12,14 +12,19 @@ from contextlib import contextmanager
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy as _
 
-from realtime.errors import EngineUnavailable, InternalError, NotServing
+from realtime.errors import EngineUnavailable, InternalError, NoReply, NotServing
 
 
 class Unavailable(Exception):
     """The service does not answer."""
 
     def __init__(
-        self, title: str | Promise, advice: str | Promise, detail: str, is_engine: bool = False
+        self,
+        title: str | Promise,
+        advice: str | Promise,
+        detail: str,
+        is_engine: bool = False,
+        may_be_done: bool = False,
     ) -> None:
         """
         Args:
@@ -27,18 +32,24 @@ class Unavailable(Exception):
             advice: what still works, and what to do.
             detail: the text of the error, in English, without secrets.
             is_engine: whether Redis is what does not answer.
+            may_be_done: whether Redis may have done what it was asked for, or may still do it.
         """
         super().__init__(detail)
         self.title = title
         self.advice = advice
         self.detail = detail
         self.is_engine = is_engine
+        self.may_be_done = may_be_done
         self.at = time.monotonic()
 
 
 @contextmanager
-def answering() -> Iterator[None]:
-    """Raise `Unavailable` for errors that keep the service from answering."""
+def answering(*, reads: bool = False) -> Iterator[None]:
+    """Raise `Unavailable` for errors that keep the service from answering.
+
+    Args:
+        reads: whether the service is only read, so that nothing may be done without an answer.
+    """
     try:
         yield
     except EngineUnavailable as error:
@@ -47,7 +58,8 @@ def answering() -> Iterator[None]:
             "Clients stay connected. In channels with recovery they catch up when Redis is back."
             " Until then nothing can be published, and lists and counts are not available."
         )
-        raise Unavailable(title, advice, str(error), is_engine=True) from error
+        may_be_done = isinstance(error, NoReply) and not reads
+        raise Unavailable(title, advice, str(error), True, may_be_done) from error
     except NotServing as error:
         title = _("This process serves no clients")
         advice = _(

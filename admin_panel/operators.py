@@ -11,6 +11,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import router, transaction
 
 from . import permissions
+from .answering import Unavailable
 from .audit import Kind, record
 
 if TYPE_CHECKING:
@@ -85,13 +86,22 @@ class Operator(ABC):
     def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[LogEntry]:
         """Log the act of the `with` block on these targets in one entry, unless it raises.
 
-        The block is given the entry.
+        The block is given the entry, which stays, too, if the act may be done without an answer.
 
         In the block, publish with `on_commit=False`, as `service.publish` does: a publication
         after the commit could fail although it is logged.
         """
+        unanswered: Unavailable | None = None
         with transaction.atomic(using=router.db_for_write(LogEntry)):
-            yield self.log(kind, targets, detail)
+            entry = self.log(kind, targets, detail)
+            try:
+                yield entry
+            except Unavailable as unavailable:
+                if not unavailable.may_be_done:
+                    raise
+                unanswered = unavailable
+        if unanswered is not None:
+            raise unanswered
 
 
 class UserOperator(Operator):

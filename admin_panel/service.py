@@ -85,7 +85,7 @@ def read(work: Callable[[Member], Awaitable[T]]) -> T:
     Raises:
         Unavailable: the service does not answer.
     """
-    with answering():
+    with answering(reads=True):
         result = serving.call(work, timeout=READ_TIMEOUT)
     unanswered.note(getattr(result, "missing", ()))
     return result

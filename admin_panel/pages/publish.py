@@ -194,6 +194,9 @@ def _page_of_failure(request: PageRequest, form: PublishForm, sent: Sent) -> Htt
             sent=sent,
             outcomes=sorted(sent.outcomes, key=lambda outcome: not outcome.problem)[:100],
         )
+    if sent.unavailable is not None and sent.logged:
+        form.add_error("channel", f"{sent.unavailable.title}.")
+        return _page(request, form, may_be_done=True)
     if sent.unavailable is not None:
         form.add_error("channel", f"{sent.unavailable.title}. {sent.unavailable.advice}")
     else:

@@ -24,6 +24,8 @@ class Outcome(NamedTuple):
     channel: str
     problem: str = ""
     """The reason for a failure, as a sentence; "" for success."""
+    may_be_done: bool = False
+    """Whether it may be published all the same, because the failure is that no answer came."""
 
 
 class Sent(NamedTuple):
@@ -40,13 +42,20 @@ class Sent(NamedTuple):
         return [outcome.channel for outcome in self.outcomes if not outcome.problem]
 
     @property
+    def logged(self) -> list[str]:
+        """The channels that have the publication, or may have it."""
+        return [each.channel for each in self.outcomes if each.may_be_done or not each.problem]
+
+    @property
     def failed(self) -> list[str]:
         """The channels that do not have it, as far as known."""
         return [outcome.channel for outcome in self.outcomes if outcome.problem]
 
 
 def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) -> Sent:
-    """Publish data into channels, one after the other, and log those that have it in one entry.
+    """Publish data into channels, one after the other, and log them in one entry.
+
+    The entry names those that have the publication, or may have it.
 
     When the service stops answering, the remaining channels are not tried: each would wait for
     it again.
@@ -80,14 +89,15 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
                 outcomes.append(Outcome(channel, problem))
             except service.Unavailable as reason:
                 unavailable = reason
-                outcomes.append(Outcome(channel, f"{reason.title}."))
+                problem = _("It may have been published.") if reason.may_be_done else ""
+                outcomes.append(Outcome(channel, problem or f"{reason.title}.", reason.may_be_done))
             else:
                 outcomes.append(Outcome(channel))
                 if position is not None and is_own(position, before):
                     own.append((channel, position))
         sent = Sent(outcomes, unavailable)
         if sent.failed:
-            audit.narrow(entry, sent.published)
+            audit.narrow(entry, sent.logged)
         record(entry, own)
     return sent
 

@@ -7,10 +7,15 @@ from typing import Any
 import pytest
 from django.contrib.admin.models import ADDITION, DELETION, LogEntry
 from django.contrib.auth.models import User
+from django.test import Client
 from django.utils import translation
 
+import realtime
 from admin_panel import audit
+from admin_panel.answering import Unavailable, answering
 from admin_panel.operators import UserOperator
+from realtime.errors import EngineUnavailable, NoReply
+from tests.panel.paths import page_path
 
 KINDS = [
     (audit.PUBLISH, "publication", ADDITION),
@@ -145,3 +150,37 @@ def test_longest_channel_is_logged_whole(operator: UserOperator) -> None:
     operator.log(audit.REMOVE_HISTORY, ["c" * 255])
 
     assert LogEntry.objects.get().object_id == "c" * 255
+
+
+@pytest.mark.parametrize(("error", "kept"), [(NoReply, ["17"]), (EngineUnavailable, [])])
+def test_act_that_may_be_done_without_an_answer_is_logged(
+    operator: UserOperator, error: type[EngineUnavailable], kept: list[str]
+) -> None:
+    with (
+        pytest.raises(Unavailable),
+        operator.logged(audit.DISCONNECT, "17"),
+        answering(),
+    ):
+        raise error("late")
+
+    assert [entry.object_id for entry in LogEntry.objects.all()] == kept
+
+
+@pytest.mark.parametrize(("error", "kept"), [(NoReply, ["a"]), (EngineUnavailable, [])])
+def test_publication_that_may_be_out_is_logged_and_not_called_refused(
+    admin_client: Client,
+    monkeypatch: pytest.MonkeyPatch,
+    error: type[EngineUnavailable],
+    kept: list[str],
+) -> None:
+    def late(*arguments: object, **named: object) -> None:
+        raise error("late")
+
+    monkeypatch.setattr(realtime, "publish", late)
+    form = {"channel": "a b", "data": "1", "confirmed": "1"}
+
+    html = admin_client.post(page_path("publication"), form).content.decode()
+
+    assert ("It may have been published." in html) is bool(kept)
+    assert ("Nothing was published." in html) is not bool(kept)
+    assert [entry.object_id for entry in LogEntry.objects.all()] == kept
