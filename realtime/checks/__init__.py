@@ -71,6 +71,7 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     tokens.check_login_of_views,
     hooks.check_private_channels,
     hooks.check_patterns,
+    hooks.check_gaps,
     hooks.check_threads,
     access.check_login_sessions,
     access.check_user_ids,

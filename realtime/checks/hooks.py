@@ -8,8 +8,10 @@ from importlib.metadata import version
 from django.core import checks
 from django.core.checks import CheckMessage
 
+from realtime import channel_rules
 from realtime.config.options import Config
 from realtime.config.sources import Report
+from realtime.errors import Error
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import threads_can_be_chosen
 from realtime.pages import page_config
@@ -73,6 +75,49 @@ def check_patterns(report: Report) -> list[CheckMessage]:
         for text in texts
         if not any(may_match(text, name, config) for name in ("", *config.namespaces))
     ]
+
+
+def check_gaps(report: Report) -> list[CheckMessage]:
+    """W053: a hook's pattern ends with a name in braces, and clients may use channels with one
+    colon more, which it does not match.
+    """
+    config = report.config
+    messages: list[CheckMessage] = []
+    for kind, endpoint, entries, may in (
+        ("subscribe", config.proxy_subscribe_endpoint, registry.subscribe, "subscribe to"),
+        ("publish", config.proxy_publish_endpoint, registry.publish, "publish into"),
+    ):
+        for pattern, _ in entries:
+            if not pattern.text.endswith("}"):
+                continue
+            beyond = pattern.fill(dict.fromkeys(pattern.names, "x"), "x") + ":x"
+            if registry.find(entries, beyond) is None and _is_open(kind, beyond, config, endpoint):
+                messages.append(
+                    checks.Warning(
+                        f"The {kind} hook for {pattern.text!r} is not asked about {beyond!r}, and"
+                        f" the options let clients {may} it: a name in braces matches no colon.",
+                        hint="End the pattern with * instead, or forbid such names by the option"
+                        " channel_regex.",
+                        id="realtime.W053",
+                    )
+                )
+    return messages
+
+
+def _is_open(kind: str, channel: str, config: Config, endpoint: str) -> bool:
+    """Return whether the options alone let a client subscribe to a channel, or publish into it."""
+    try:
+        options = channel_rules.check_channel(channel, config)
+        channel_rules.check_pattern(channel, options, config)
+    except Error:
+        return False
+    if channel_rules.is_private(channel, config) or (
+        endpoint and getattr(options, f"proxy_{kind}")
+    ):
+        return False
+    if kind == "subscribe":
+        return options.allow_subscribe_for_client
+    return options.allow_publish_for_client or options.allow_publish_for_subscriber
 
 
 def check_threads(report: Report) -> list[CheckMessage]:

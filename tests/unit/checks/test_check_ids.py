@@ -50,5 +50,5 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.W{number:03}" for number in range(20, 35) if number != 25),
         "realtime.W040",
         "realtime.W041",
-        *("realtime.W050", "realtime.W051", "realtime.W056"),
+        *("realtime.W050", "realtime.W051", "realtime.W053", "realtime.W056"),
     ]
