@@ -41,10 +41,10 @@ unsubscribed = ClientSignal()
 """A subscription ended, for any reason. `user`, `client`, `channel`."""
 
 channel_occupied = ClientSignal()
-"""A channel got its first subscriber, over all nodes; sent by the node of it. `channel`."""
+"""A channel got its first subscriber, over all nodes; sent by the subscriber's node. `channel`."""
 
 channel_vacated = ClientSignal()
-"""A channel lost its last subscriber, over all nodes; sent by the node of it. `channel`, and
+"""A channel lost its last subscriber, over all nodes; sent by the subscriber's node. `channel`, and
 `certain`: False if that node died, or is cut off. Then another node sends it, within 15 seconds."""
 
 user_online = ClientSignal()
