@@ -106,8 +106,8 @@ def is_key(api_key: str, authorization: str, query: str) -> bool:
     if not api_key:
         return False
     # header values are bytes, which servers and Django decode as Latin-1
-    match authorization.encode("latin-1", "replace").split():
-        case [scheme, key] if scheme.lower() == b"apikey" and same(key, api_key):
+    match authorization.encode("latin-1", "replace").split(None, 1):
+        case [scheme, key] if scheme.lower() == b"apikey" and same(key.rstrip(), api_key):
             return True
     return same(_query_key(query).encode("utf-8", "surrogateescape"), api_key)
 
