@@ -11,6 +11,7 @@ from realtime.hooks.registry import registry
 from realtime.live.rows import permission
 from realtime.live.rows.feeds import feeds
 from realtime.testing import Outbox, TestService, capture
+from tests.live_models.shop import rows
 from tests.live_models.shop.models import Order
 
 KEPT = {"history_size": 1000, "history_lifetime": 100, "force_recovery": True}
@@ -26,12 +27,11 @@ OPTIONS: dict[str, Any] = {
 }
 
 
-_before = list(registry.subscribe), list(registry.guarded)
-from tests.live_models.shop import rows  # noqa: E402, it registers feeds
-
+# importing `rows` has registered its feeds, here or earlier, in a module of tests
 SHOP = dict(feeds._feeds)
 feeds._feeds.clear()
-registry.subscribe[:], registry.guarded[:] = _before
+registry.subscribe[:] = [each for each in registry.subscribe if each[1] is not permission.decide]
+registry.guarded.clear()
 
 
 @pytest.fixture(autouse=True)
