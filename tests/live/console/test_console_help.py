@@ -64,7 +64,7 @@ def test_arguments_that_are_not_utf_8_are_refused(arguments: tuple[str, ...]) ->
 
 
 def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: RedisServer) -> None:
-    settings.REALTIME = {"redis_url": redis_server.url}
+    settings.REALTIME = {"redis_url": redis_server.url, "health": True}
     config = sources.current()
     service = Service(Remote("http://127.0.0.1:9"), config)
     # what looks at Redis looks while it is listed, on connections of this process
