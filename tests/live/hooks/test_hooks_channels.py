@@ -7,11 +7,12 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import centrifuge
 import pytest
+from centrifuge import ReplyError
 
-from tests.conftest import connection_token, subscription_token
+from tests.conftest import subscription_token
 from tests.live.hooks_site import OPTIONS, environment
+from tests.live.python_client import python_client
 from tests.server import Server, wait_until
 
 DENIED = {"code": 103, "message": "permission denied"}
@@ -287,21 +288,16 @@ async def test_published_client_learns_where_its_data_are_of_another_type(
     server: Server, unique: str, protobuf: bool
 ) -> None:
     channel = f"ask:true-typed{unique}"
-    client = centrifuge.Client(
-        server.socket, token=connection_token("17"), use_protobuf=protobuf, proxy=None
-    )
     good: dict[str, Any] = {"answer": "none", "numbers": [1, 2]}
     wrong = good | {"numbers": [1, "2"]}
-    await client.connect()
-    try:
+    async with python_client(server.socket, use_protobuf=protobuf) as client:
+        await client.connect()
         subscription = client.new_subscription(channel)
         await subscription.subscribe()
         async with asyncio.timeout(15):
-            with pytest.raises(centrifuge.ReplyError) as refused:
+            with pytest.raises(ReplyError) as refused:
                 await subscription.publish(json.dumps(wrong).encode() if protobuf else wrong)
             await subscription.publish(json.dumps(good).encode() if protobuf else good)
-    finally:
-        await client.disconnect()
 
     assert (refused.value.code, refused.value.message) == (
         107,

@@ -9,13 +9,13 @@ import asyncio
 from collections.abc import Callable
 
 import pytest
-from centrifuge import Client, SubscribedContext, SubscriptionEventHandler
+from centrifuge import SubscribedContext, SubscriptionEventHandler
 
 from realtime.config.limit_options import LimitOptions
-from tests.conftest import connection_token
 from tests.js_client import Driver
 from tests.js_next import JSON_5, away, open_next
 from tests.live.monitoring.scraping import KEY, scrape
+from tests.live.python_client import python_client
 from tests.server import TIMEOUT, Server
 from tests.tcp_proxy import TcpProxy
 
@@ -105,27 +105,21 @@ async def test_python_client_subscribes_to_hundreds_and_recovers_them(
     proxy: TcpProxy,
     refused: Callable[[], dict[tuple[str, ...], float]],
 ) -> None:
-    client = Client(
-        proxy.url,
-        token=connection_token("17"),
-        min_reconnect_delay=0.02,
-        max_reconnect_delay=0.1,
-        timeout=TIMEOUT,
-        proxy=None,
-    )
     events = [Subscribed() for _ in CHANNELS]
-    for channel, each in zip(CHANNELS, events, strict=True):
-        await client.new_subscription(channel, events=each).subscribe()
-    await client.connect()
-    async with asyncio.timeout(TIMEOUT):
-        for each in events:
-            await each.contexts.get()
+    async with python_client(
+        proxy.url, min_reconnect_delay=0.02, max_reconnect_delay=0.1, timeout=TIMEOUT
+    ) as client:
+        for channel, each in zip(CHANNELS, events, strict=True):
+            await client.new_subscription(channel, events=each).subscribe()
+        await client.connect()
+        async with asyncio.timeout(TIMEOUT):
+            for each in events:
+                await each.contexts.get()
 
-        proxy.refuse()
-        await asyncio.to_thread(publish_to_all, server, 1)
-        proxy.allow()
+            proxy.refuse()
+            await asyncio.to_thread(publish_to_all, server, 1)
+            proxy.allow()
 
-        for each in events:
-            assert (await each.contexts.get()).recovered
-    await client.disconnect()
+            for each in events:
+                assert (await each.contexts.get()).recovered
     assert refused() == {}

@@ -16,7 +16,7 @@ from centrifuge import (
     SubscriptionEventHandler,
 )
 
-from tests.conftest import connection_token
+from tests.live.python_client import python_client
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -58,18 +58,15 @@ def data_of(context: PublicationContext) -> Any:
 @pytest.fixture
 async def client(proxy: TcpProxy, protobuf: bool) -> AsyncIterator[Client]:
     """A client behind a proxy, that was told to connect."""
-    made = Client(
+    async with python_client(
         proxy.url,
         events=ClientEvents(),
-        token=connection_token("17"),
         use_protobuf=protobuf,
         min_reconnect_delay=0.02,
         max_reconnect_delay=0.1,
-        proxy=None,
-    )
-    await made.connect()
-    yield made
-    await made.disconnect()
+    ) as made:
+        await made.connect()
+        yield made
 
 
 @both_formats

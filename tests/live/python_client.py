@@ -1,0 +1,28 @@
+"""The published Python client, and how it leaves."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from typing import Any
+
+from centrifuge import Client
+
+from tests.conftest import connection_token
+
+
+@asynccontextmanager
+async def python_client(url: str, **options: Any) -> AsyncIterator[Client]:
+    """A client of user 17, not connected yet; `options` are those of the library.
+
+    It closes its socket in a task of its own, for which `disconnect` does not wait.
+    """
+    client = Client(url, token=connection_token("17"), proxy=None, **options)
+    try:
+        yield client
+    finally:
+        before = asyncio.all_tasks()
+        await client.disconnect()
+        if closing := asyncio.all_tasks() - before:
+            await asyncio.wait(closing)
