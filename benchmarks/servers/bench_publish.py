@@ -151,6 +151,7 @@ def redis_py() -> Take:
     message = json.dumps(DATA)
     arguments: list[str | int] = [message, HISTORY_SIZE, HISTORY_LIFETIME, 0, "epoch", 0]
     arguments.append(f"{PREFIX}-redis-py")  # where it is published
+    arguments.append("a UID of 20 letters.")
     return on_loop(lambda: script(keys, arguments), 1)
 
 
