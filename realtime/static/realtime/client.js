@@ -307,8 +307,7 @@ export function tokensFrom({ refresh, subscribe, headers = {} }) {
       },
       body: JSON.stringify(body),
     });
-    if (!response.ok) throw new Error(`${url} answered with status ${response.status}`);
-    return response.json();
+    return answered(response).json();
   }
   return {
     ...(refresh && { getToken: async () => (await ask(refresh, {})).token }),
@@ -523,7 +522,7 @@ export class Client extends ChannelEmitter {
     const sockjs = new URL(beside, socket.href.replace("ws", "http"));
     this.#fallback =
       fallback && transports.includes("eventsource") ? sockjs.href.replace(/\/$/, "") : null;
-    if (!this.#url && !this.#fallback) throw new TypeError("options allow no transport");
+    if (!this.#url && !this.#fallback) throw new TypeError("no transport");
     this._options = { ...DEFAULTS, ...options, timeouts: { ...TIMEOUTS, ...options.timeouts } };
     this.#token = options.token ?? undefined;
     this.#backOff = new BackOff(this._options);
@@ -751,8 +750,10 @@ export class Client extends ChannelEmitter {
       },
     };
     try {
-      if (name === "websocket") this.#transport = new WebSocketTransport(this.#url ?? "", listener);
-      else this.#transport = new EventSourceTransport(this.#fallback ?? "", listener);
+      this.#transport =
+        name === "websocket"
+          ? new WebSocketTransport(/** @type {string} */ (this.#url), listener)
+          : new EventSourceTransport(/** @type {string} */ (this.#fallback), listener);
     } catch (error) {
       this.#broken(advice(String(error)));
     }
@@ -924,6 +925,7 @@ export class Client extends ChannelEmitter {
       this._leave(reconnect ? "subscribing" : "unsubscribed", { channel, code, reason }, true);
     }
     if (!announced) this._emit("disconnect", { code, reason, reconnect });
+    if (!reconnect && code !== DISCONNECTED) warn({ code, reason });
   }
 
   /** Drop the transport and the commands sent through it. */
@@ -1064,7 +1066,7 @@ export class Client extends ChannelEmitter {
   /** Handle messages in order. A caller that got a reply runs before the next message. */
   #handle(pausing = true) {
     while (this.#handled < this.#inbox.length) {
-      const line = this.#inbox[this.#handled++] ?? "";
+      const line = /** @type {string} */ (this.#inbox[this.#handled++]);
       this.#answered = false;
       try {
         const { id, error, result } = JSON.parse(line);
@@ -1461,6 +1463,7 @@ export class Subscription extends ChannelEmitter {
 
   /** @param {RealtimeError} error */
   #refused(error) {
+    warn(error);
     this.#end(error, { code: error.code, reason: error.message });
   }
 
@@ -1508,6 +1511,7 @@ export class Subscription extends ChannelEmitter {
     if (request !== this.#request) return;
     if (!token) {
       const error = denied(channel);
+      warn(error);
       this.#unsubscribe({ code: error.code, reason: error.message });
       this._emit("error", error);
       return;
@@ -1672,7 +1676,7 @@ class Block {
     } else if ((publication.offset ?? Infinity) > this.#from) {
       if (this.#held.push(publication) > this.#limit) {
         this.#held = []; // a state that is loaded from now on has them
-        this.#attempt?.abort(new Error(`more than ${this.#limit} publications came meanwhile`));
+        this.#attempt?.abort(new Error(`more than ${this.#limit} publications`));
         this.#limit = Math.min(2 * this.#limit, HELD_LIMIT);
       }
     }
@@ -1702,7 +1706,7 @@ class Block {
         const call = () => load({ channel, signal });
         const state = await within(call, this.#client._options.timeouts.load);
         signal.throwIfAborted();
-        if (isResponse(state) && !state.ok) throw new Error(`load got status ${state.status}`);
+        if (isResponse(state)) answered(state);
         if (losses !== this.#losses) continue;
         this.#show(state);
         return;
@@ -1855,11 +1859,10 @@ class EventSourceTransport {
 
   /** @param {string} prefix @param {Listener} listener */
   constructor(prefix, listener) {
-    const server = String(Math.floor(Math.random() * 1000)).padStart(3, "0");
     const session = crypto
       .getRandomValues(new Uint8Array(16))
       .reduce((word, byte) => word + byte.toString(16).padStart(2, "0"), "");
-    this.#url = `${prefix}/${server}/${session}`;
+    this.#url = `${prefix}/${session.slice(0, 3)}/${session}`;
     this.#listener = listener;
     this.#attach();
   }
@@ -1924,7 +1927,7 @@ class EventSourceTransport {
           headers: { "Content-Type": "text/plain;charset=UTF-8" },
           body: JSON.stringify(this.#unsent.splice(0)),
         });
-        if (!response.ok) throw new Error(`status ${response.status}`);
+        answered(response);
       }
       this.#sending = false;
     } catch (error) {
@@ -1969,6 +1972,14 @@ const ASKED = { code: 0, reason: "client" };
 /** The page calls `unsubscribe()`. */
 const BY_PAGE = { code: UNSUBSCRIBED, reason: "client" };
 const BY_SERVER = { code: 2000, reason: "server" };
+
+/** @type {Set<number>} */
+const warned = new Set();
+/** Tell developers, once, what the client does not try again. @param {{ code: number, reason?: string }} why */
+function warn(why) {
+  const isNew = warned.size < warned.add(why.code).size;
+  if (isNew) console.warn("realtime refused, see docs/javascript.md:", why);
+}
 
 /** @param {string} reason @returns {DisconnectContext} */
 function advice(reason) {
@@ -2036,7 +2047,13 @@ function positionIn(values) {
 
 /** @param {any} value @returns {value is Response} */
 function isResponse(value) {
-  return typeof Response === "function" && value instanceof Response;
+  return value instanceof Response;
+}
+
+/** Returns a response if it is a success. @param {Response} response */
+function answered(response) {
+  if (!response.ok) throw new Error(`${response.url} answered with status ${response.status}`);
+  return response;
 }
 
 /**
@@ -2063,7 +2080,7 @@ function inPage(name) {
  * @param {() => void} [reload] */
 function reloadPage(reload = () => location.reload()) {
   const [navigation] = performance.getEntriesByType("navigation");
-  const again = navigation && "type" in navigation && navigation.type === "reload";
+  const again = /** @type {any} */ (navigation)?.type === "reload";
   setTimeout(reload, again ? Math.max(RELOAD_INTERVAL - performance.now(), 0) : 0);
 }
 

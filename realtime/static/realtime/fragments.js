@@ -4,9 +4,17 @@
 // It is parsed where nothing runs. Before it is shown it loses its scripts, its attributes that handle
 // events, and its URLs that are scripts. Attributes in which libraries see code, such as those of htmx
 // and Alpine, stay: like the page, fragments come from the templates of the site, which escape.
+//
+// An input hides the property of its form that has its name: `<input name="children">`. So what may
+// be a form is read by way of `real`.
 
 const ACTIVE =
-  "script:not([type='application/json' i]), base, meta, object, embed, [attributeName*='href' i]";
+  "script:not([type='application/json' i]), base, meta, object, embed, " +
+  "#realtime-config, #realtimeInspector, [attributeName*='href' i]";
+/** Elements that hide the property of the document that has their name. */
+const NAMED = "form[name], iframe[name], img[name]";
+/** Names of inputs that many forms have, and that libraries do not read as properties. */
+const HARMLESS = /^(id|role|slot|prefix)$/;
 const URLS = /^(href|src|action|formaction|data)$/i;
 const SCRIPT_URL = /^(javascript|vbscript|data):/i;
 const PICTURE = /^data:image\//i;
@@ -25,29 +33,60 @@ let policy;
 
 /** Returns the nodes of a fragment. @param {string} html */
 export function parse(html) {
-  const template = document.createElement("template");
-  template.innerHTML = trusted(html);
-  return clean(template.content);
+  return clean(inert(html));
 }
 
-/** Returns an element of a page; null without it. @param {string} html @param {string} id */
+/** Returns a live element of a page; null without it. @param {string} html @param {string} id */
 export function parsePage(html, id) {
-  const found = new DOMParser().parseFromString(trusted(html), "text/html").getElementById(id);
+  const found = inert(html).querySelector(`${TAG}#${CSS.escape(id)}`);
   return found && clean(found);
 }
+
+/** @param {string} html */
+function inert(html) {
+  const template = document.createElement("template");
+  template.innerHTML = trusted(html);
+  return template.content;
+}
+
+/** Returns a node whose properties are not hidden: a form is read as its prototype has it.
+ * @template {Node | null | undefined} T @param {T} node @returns {T} */
+function real(node) {
+  return node instanceof HTMLFormElement ? /** @type {any} */ (new Proxy(node, REAL)) : node;
+}
+
+/** Whether the page has it: elements hide what a window lacks. @param {unknown} value */
+function isFunction(value) {
+  return typeof value === "function";
+}
+
+/** @type {ProxyHandler<HTMLFormElement>} */
+const REAL = {
+  get(form, name) {
+    const value = Reflect.get(HTMLFormElement.prototype, name, form);
+    return isFunction(value) ? value.bind(form) : value;
+  },
+  set: (form, name, value) => Reflect.set(HTMLFormElement.prototype, name, value, form),
+};
 
 /** Where a content security policy demands it, text becomes HTML by a policy with this name.
  * @param {string} html @returns {any} */
 function trusted(html) {
-  policy ??= page.trustedTypes?.createPolicy("realtime-live", { createHTML: String });
+  if (isFunction(page.trustedTypes?.createPolicy))
+    policy ??= page.trustedTypes.createPolicy("realtime-live", { createHTML: String });
   return policy ? policy.createHTML(html) : html;
 }
 
 /** Take out what could run. @template {Element | DocumentFragment} T @param {T} root @returns {T} */
 function clean(root) {
-  for (const element of root.querySelectorAll(ACTIVE)) element.remove();
-  for (const element of root.querySelectorAll("*")) {
-    if (element instanceof HTMLTemplateElement) clean(element.content);
+  for (const each of root.querySelectorAll(ACTIVE)) real(each).remove();
+  for (const each of root.querySelectorAll(NAMED)) {
+    const { id, name } = real(/** @type {any} */ (each));
+    if (id in Document.prototype || name in Document.prototype) real(each).removeAttribute("name");
+  }
+  for (const each of root.querySelectorAll("*")) {
+    const element = real(each);
+    if (each instanceof HTMLTemplateElement) clean(each.content);
     for (const { name, localName, value } of [...element.attributes]) {
       const url = URLS.test(localName) ? value.replace(/[\0-\x20]+/g, "") : "";
       const isPicture = PICTURE.test(url) && element.localName === "img";
@@ -73,18 +112,18 @@ function put(live, { key, html }) {
   const fragment = parse(html);
   const fresh = rowIn(fragment, key) ?? fragment.firstElementChild;
   if (!fresh) return false;
-  fresh.setAttribute("data-key", key);
+  real(fresh).setAttribute("data-key", key);
   const old = rowIn(live, key);
-  const order = old?.getAttribute("data-order");
+  const order = old && orderOf(old);
   if (old) show(old, fresh);
   const row = rowIn(live, key) ?? fresh;
-  if (!old || row.getAttribute("data-order") !== order) place(live, row);
+  if (!old || orderOf(row) !== order) place(live, row);
   return true;
 }
 
 /** @type {(live: Element, data: { key: string }) => boolean} */
 function remove(live, { key }) {
-  rowIn(live, key)?.remove();
+  real(rowIn(live, key))?.remove();
   return true;
 }
 
@@ -94,7 +133,7 @@ function swap(live, { swap, target, html }) {
   const isOwn = place === live;
   if (!place || !(isOwn ? OWN_SWAPS : SWAPS).includes(swap)) return false;
   const fragment = parse(`${html ?? ""}`);
-  if (swap === "remove") place.remove();
+  if (swap === "remove") real(place).remove();
   else if (swap === "replace" || swap === "inner" || swap === "morph") {
     const position = isOwn && positionIn(live);
     if (position) fragment.prepend(position);
@@ -108,32 +147,40 @@ function swap(live, { swap, target, html }) {
 function add(live, place, how, fragment) {
   // what is there already takes its own place: the page may be newer than the publication
   for (const each of [...fragment.children]) {
-    const key = each.getAttribute("data-key");
-    const old = each.id ? find(live, `#${CSS.escape(each.id)}`) : key !== null && rowIn(live, key);
+    const { id } = real(each);
+    const key = real(each).getAttribute("data-key");
+    const old = id ? find(live, `#${CSS.escape(id)}`) : key !== null && rowIn(live, key);
     if (old) show(old, each);
   }
   const added = [...fragment.childNodes];
   const position = place === live && how === "prepend" && positionIn(live);
   if (position) position.after(...added);
-  else place[how](...added);
+  else real(place)[how](...added);
   process(added);
 }
 
 /** Put a row where it belongs among the others. @param {Element} live @param {Element} row */
 function place(live, row) {
-  const parent = find(live, "[data-rows]") ?? live;
+  const parent = real(find(live, "[data-rows]") ?? live);
   const isReversed = live.getAttribute("data-add") === "prepend";
-  const order = row.getAttribute("data-order");
-  const rows = [...parent.children].filter((each) => each !== row && each.hasAttribute("data-key"));
+  const order = orderOf(row);
+  const isRow = (/** @type {Element} */ each) => real(each).hasAttribute("data-key");
+  const rows = [...parent.children].filter((each) => each !== row && isRow(each));
   const isAfter = (/** @type {Element} */ each) => {
-    const difference = compare(each.getAttribute("data-order") ?? "", order ?? "");
+    const difference = compare(orderOf(each) ?? "", order ?? "");
     return isReversed ? difference < 0 || order === null : difference > 0 && order !== null;
   };
-  const next = rows.find(isAfter) ?? rows.at(-1)?.nextSibling ?? null;
+  const next = rows.find(isAfter) ?? real(rows.at(-1))?.nextSibling ?? null;
   // a move that keeps the focus, where the browser knows it
-  if (row.isConnected && "moveBefore" in parent) /** @type {any} */ (parent).moveBefore(row, next);
+  if (real(row).isConnected && "moveBefore" in Element.prototype)
+    /** @type {any} */ (parent).moveBefore(row, next);
   else parent.insertBefore(row, next);
   process([row]);
+}
+
+/** @param {Element} row */
+function orderOf(row) {
+  return real(row).getAttribute("data-order");
 }
 
 /** @param {string} a @param {string} b texts, or numbers if both are */
@@ -155,13 +202,13 @@ function find(live, selector) {
 
 /** @param {Element | DocumentFragment} root @param {string} key */
 function rowIn(root, key) {
-  const rows = root.querySelectorAll(`[data-key="${CSS.escape(key)}"]`);
+  const rows = real(root).querySelectorAll(`[data-key="${CSS.escape(key)}"]`);
   return [...rows].find((row) => isOf(root, row));
 }
 
 /** Whether it is in no live element within this one. @param {Node} root @param {Element} element */
 function isOf(root, element) {
-  return (element.parentElement?.closest(TAG) ?? root) === root;
+  return (real(real(element).parentElement)?.closest(TAG) ?? root) === root;
 }
 
 /**
@@ -177,45 +224,59 @@ export function show(old, fresh, { inner = false, morph = true } = {}) {
   const isAll = inner || fresh instanceof DocumentFragment;
   const added = isAll ? [...fresh.childNodes] : [fresh];
   const restore = [...(inner ? scrolled(old) : []), focused(old)];
-  if (morph && page.Idiomorph) {
+  const now = real(old);
+  if (morph && isFunction(page.Idiomorph?.morph) && !hides(old) && !hides(fresh)) {
     const morphStyle = inner ? "innerHTML" : "outerHTML";
     page.Idiomorph.morph(old, added, { morphStyle, ignoreActiveValue: true });
-  } else if (inner) old.replaceChildren(...added);
-  else old.replaceWith(...added);
-  const shown = old.isConnected ? [old] : added.filter((each) => each instanceof Element);
+  } else if (inner) now.replaceChildren(...added);
+  else now.replaceWith(...added);
+  const shown = now.isConnected ? [old] : added.filter((each) => each instanceof Element);
   for (const each of restore) each(shown[0]);
   process(shown);
 }
 
+/** Whether inputs hide what a library reads of their forms: it could fail, or go round in a circle.
+ * @param {any} root */
+function hides(root) {
+  const forms = [real(root).closest?.("form"), ...real(root).querySelectorAll("form")];
+  return forms.some((form) => Object.getOwnPropertyNames(form ?? {}).some(
+    (name) => name in Element.prototype && !HARMLESS.test(name),
+  ));
+}
+
 /** htmx looks at new elements only when it is told. @param {Node[]} nodes */
 function process(nodes) {
-  for (const each of nodes) if (each instanceof Element) page.htmx?.process(each);
+  if (!isFunction(page.htmx?.process)) return;
+  for (const each of nodes)
+    if (each instanceof Element) try { page.htmx.process(each); } catch (error) { reportError(error); }
 }
 
 /** Returns a function that gives the focus back. @param {Element} root */
 function focused(root) {
-  const active = /** @type {any} */ (document.activeElement);
-  if (!root.contains(active)) return () => {};
-  const find = finder(root, active);
+  const found = document.activeElement;
+  if (!real(root).contains(found)) return () => {};
+  const active = /** @type {any} */ (real(found));
+  const find = finder(root, /** @type {Element} */ (found));
   const { selectionStart, selectionEnd, value, defaultValue } = active;
   const isTyped = active.matches(TYPED) && value !== defaultValue;
   return (/** @type {Element | undefined} */ fresh) => {
     const now = find(fresh);
     if (!now || now === document.activeElement) return;
     if (isTyped) now.value = value;
-    now.focus({ preventScroll: true });
+    real(now).focus({ preventScroll: true });
     if (typeof selectionStart === "number") now.setSelectionRange(selectionStart, selectionEnd);
   };
 }
 
 /** Returns functions that scroll to where it was scrolled to. @param {Element} root */
 function scrolled(root) {
-  const all = [root, ...root.querySelectorAll("*")];
-  return all.filter((each) => each.scrollTop || each.scrollLeft).map((each) => {
+  const all = [root, ...real(root).querySelectorAll("*")];
+  return all.flatMap((each) => {
+    const { scrollTop, scrollLeft } = real(each);
+    if (!scrollTop && !scrollLeft) return [];
     const find = finder(root, each);
-    const { scrollTop, scrollLeft } = each;
     return (/** @type {Element | undefined} */ fresh) => {
-      Object.assign(find(fresh) ?? {}, { scrollTop, scrollLeft });
+      Object.assign(real(find(fresh)) ?? {}, { scrollTop, scrollLeft });
     };
   });
 }
@@ -224,27 +285,31 @@ function scrolled(root) {
  * @param {Element} root @param {Element} element
  * @returns {(fresh: Element | undefined) => any} */
 function finder(root, element) {
-  const row = element.closest("[data-key]");
-  const top = row && row !== root && root.contains(row) ? row : root;
-  const key = top.getAttribute("data-key");
+  const { id, localName } = real(element);
+  const row = real(element).closest("[data-key]");
+  const top = row && row !== root && real(root).contains(row) ? row : root;
+  const key = real(top).getAttribute("data-key");
   /** @type {number[]} */
   const path = [];
-  for (let each = element; each !== top; each = /** @type {Element} */ (each.parentElement))
-    path.unshift([...(each.parentElement?.children ?? [])].indexOf(each));
+  for (let each = element; each !== top; ) {
+    const parent = /** @type {Element} */ (real(each).parentElement);
+    path.unshift([...real(parent).children].indexOf(each));
+    each = parent;
+  }
   return (fresh) => {
-    if (element.isConnected) return element;
-    const keyed = [...(fresh?.querySelectorAll("[data-key]") ?? [])];
-    const start = top === root ? fresh : keyed.find((each) => each.getAttribute("data-key") === key);
-    /** @type {Element | null | undefined} */
-    let found = element.id ? document.getElementById(element.id) : start;
-    if (!element.id) for (const index of path) found = found?.children[index];
-    return found?.localName === element.localName ? found : undefined;
+    if (real(element).isConnected) return element;
+    const isRow = `[data-key="${CSS.escape(key ?? "")}"]`;
+    const start = top === root ? fresh : real(fresh)?.querySelector(isRow);
+    /** @type {any} */
+    let found = id ? document.getElementById(id) : start;
+    if (!id) for (const index of path) found = real(found)?.children[index];
+    return real(found)?.localName === localName ? found : undefined;
   };
 }
 
 /** Returns the element with the position of a live element. @param {Element} live */
 export function positionIn(live) {
-  return [...live.children].find((each) => each.matches(POSITION));
+  return live.querySelector(`:scope > ${POSITION}`) ?? undefined;
 }
 
 /** Returns channel and position: that of the rendering, or the one that the live element has come to.

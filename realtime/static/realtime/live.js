@@ -203,7 +203,7 @@ export class RealtimeLive extends Base {
         const fresh = await this.#fetch(loading.signal);
         if (this.#loading !== loading) return; // the element was removed
         if (this.#again) continue;
-        show(this, fresh, { inner: true });
+        show(this, fresh, { inner: true, morph: delay === TIMES.first }); // Idiomorph may have failed
         this.#read();
       } catch (error) {
         if (this.#loading !== loading) return;
@@ -223,6 +223,11 @@ export class RealtimeLive extends Base {
     for (const publication of held) this._take(publication);
   }
 
+  /** All pages of the channel have got the same: they do not ask at once. */
+  #loadSoon() {
+    this.#timer ??= setTimeout(() => this.load(), Math.random() * TIMES.spread);
+  }
+
   /** @param {AbortSignal} signal */
   async #fetch(signal) {
     const response = await fetch(this.#url, { cache: "no-store", signal });
@@ -240,9 +245,14 @@ export class RealtimeLive extends Base {
     if (!run || !isWhole) this._tell("unknown", data);
     else if (this._tell(`before-${op}`, data)) {
       const isKeyAlone = op === "put" && data.html === undefined && data.data === undefined;
-      // all pages of the channel have got it: they do not ask at once
-      if (isKeyAlone) this.#timer ??= setTimeout(() => this.load(), Math.random() * TIMES.spread);
-      this._tell(run(this, data) ? op : "unknown", data);
+      if (isKeyAlone) this.#loadSoon();
+      try {
+        this._tell(run(this, data) ? op : "unknown", data);
+      } catch (error) { // what comes next is shown, and the server renders this one anew
+        console.error(`A publication of ${this.#values.channel} cannot be shown:`, error);
+        this._tell("error", error);
+        this.#loadSoon();
+      }
     }
   }
 }

@@ -27,6 +27,8 @@ KEPT = 5
 
 OPTIONS: dict[str, Any] = {
     "v3_use_offset": True,
+    # a page that connects through a proxy of the test has another origin
+    "allowed_origins": ["http://127.0.0.1:*"],
     "namespaces": [
         {"name": "lounge"},
         {"name": "odd"},

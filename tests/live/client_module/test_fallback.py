@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import suppress
+from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
@@ -27,6 +28,44 @@ COUNT_SOCKETS = """
 """Has the page note each attempt to open a WebSocket."""
 
 
+Serve = Callable[[asyncio.StreamReader, asyncio.StreamWriter], Awaitable[None]]
+
+
+class Listener:
+    """A server of the test. At the end it closes the connections that browsers keep open."""
+
+    def __init__(self, serve: Serve) -> None:
+        self._serve = serve
+        self._tasks: set[asyncio.Task[Any]] = set()
+
+    @property
+    def address(self) -> str:
+        host, port = self._server.sockets[0].getsockname()
+        return f"{host}:{port}"
+
+    async def __aenter__(self) -> Listener:
+        self._server = await asyncio.start_server(self._answer, "127.0.0.1", 0)
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        self._server.close()
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        await self._server.wait_closed()
+
+    async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        task = asyncio.current_task()
+        assert task is not None
+        self._tasks.add(task)
+        try:
+            await self._serve(reader, writer)
+        finally:
+            writer.close()
+            with suppress(OSError):
+                await writer.wait_closed()
+
+
 @pytest.fixture
 def blocked(serve: Callable[..., Server], site: dict[str, str]) -> Server:
     """A server that does not answer WebSocket handshakes with success."""
@@ -38,13 +77,11 @@ async def silent() -> AsyncIterator[str]:
     """The URL of a WebSocket whose handshake nobody ever answers."""
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        await reader.read()
-        writer.close()
+        with suppress(OSError):
+            await reader.read()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    yield f"ws://127.0.0.1:{server.sockets[0].getsockname()[1]}/connection/websocket"
-    server.close()
-    await server.wait_closed()
+    async with Listener(serve) as listener:
+        yield f"ws://{listener.address}/connection/websocket"
 
 
 async def test_blocked_client_goes_by_http(blocked: Server, page: ClientPage, unique: str) -> None:
@@ -241,14 +278,9 @@ async def nonsense() -> AsyncIterator[str]:
             "Access-Control-Allow-Credentials: true\r\n\r\n"
             "data: o\r\n\r\ndata: a[\r\n\r\n".encode()
         )
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
 
-    server = await asyncio.start_server(serve, "127.0.0.1", 0)
-    yield f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/connection/sockjs"
-    server.close()
-    await server.wait_closed()
+    async with Listener(serve) as listener:
+        yield f"http://{listener.address}/connection/sockjs"
 
 
 async def test_stream_with_an_unreadable_message_is_lost(nonsense: str, page: ClientPage) -> None:

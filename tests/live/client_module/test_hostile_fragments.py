@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.live.client_module.live_page import LivePage
+from tests.browser import console
+from tests.live.client_module.live_page import LIST, LivePage, put, row
 
 RUNS = (
     "<script>{}</script>",
@@ -68,9 +69,24 @@ MAY_RUN = (
 )
 """Fragments of which that depends on the browser."""
 
+HIDES = (
+    '<form onanimationstart="{}"><input name=attributes></form>',
+    '<form onclick="{}"><input name=attributes><input name=removeAttribute></form>',
+    '<form attributeName=href onclick="{}"><input name=remove></form>',
+    '<form id="h{number}" onclick="{}"></form><input form="h{number}" name=attributes>',
+    '<form><template><form onclick="{}"><input name=attributes></form></template></form>',
+    '<svg><foreignObject><form onclick="{}"><input name=attributes></form></foreignObject></svg>',
+    '<math><mtext><form onclick="{}"><input id=attributes></form></mtext></math>',
+    '<form name=createElement onclick="{}"></form>',
+    '<img name=x id=activeElement onclick="{}"><iframe name=getElementById onload="{}"></iframe>',
+    '<a id=htmx onclick="{}"></a><form id=Idiomorph onclick="{}"><input name=morph></form>',
+    '<p id=realtime-config onclick="{}">x</p><p id=realtimeInspector onclick="{}"></p>',
+)
+"""Fragments in which an input hides a property of its form, or an element one of the page."""
+
 FRAGMENTS = [
     text.replace("{number}", str(number)).replace("{}", f"ran.push({number})")
-    for number, text in enumerate((*RUNS, *MAY_RUN))
+    for number, text in enumerate((*RUNS, *MAY_RUN, *HIDES))
 ]
 BLOCK = (
     '<realtime-live id="block">[position]<ul data-rows></ul><div id="there"></div></realtime-live>'
@@ -83,6 +99,91 @@ RAW = """
     }
 """
 """What a careless script would do."""
+
+EACH_NAME = """
+    const { OPERATIONS, parse, show } = await import("/static/realtime/fragments.js");
+    const live = document.querySelector("#block");
+    const rows = live.querySelector("[data-rows]");
+    const names = new Set();
+    for (const { prototype } of [HTMLFormElement, Document])
+      for (let each = prototype; each; each = Object.getPrototypeOf(each))
+        for (const name of Object.getOwnPropertyNames(each)) names.add(name);
+    const wrong = [];
+    const run = (op, data) => OPERATIONS.get(op)(live, data);
+    for (const name of names) try {
+      const form = (key, text, order) =>
+        `<form id="form" data-key="${key}" data-order="${order}" tabindex="0"` +
+        ` onclick="ran.push(1)">` +
+        `<input name="${name}"><b onclick="ran.push(1)">${text}</b></form>`;
+      const texts = () => [...rows.querySelectorAll("b")].map((each) => each.textContent).join(" ");
+      const expect = (text) => texts() === text || wrong.push([name, texts(), text]);
+      run("put", { key: "a", html: form("a", "one", 1) });
+      run("put", { key: "b", html: `<li data-order="2"><b>two</b></li>` });
+      const focus = (element) => HTMLElement.prototype.focus.call(element);
+      const first = rows.firstElementChild;
+      focus(first);
+      expect("one two");
+      run("put", { key: "a", html: form("a", "new", 3) });
+      expect("two new");
+      if (document.activeElement !== rows.lastElementChild) wrong.push([name, "focus"]);
+      run("swap", { swap: "replace", target: "#form", html: form("a", "x", 3) });
+      expect("two x");
+      run("swap", { swap: "inner", target: "#form", html: `<input name="${name}"><b>y</b>` });
+      expect("two y");
+      run("swap", { swap: "append", target: "#form", html: "<div data-key=c><b>z</b></div>" });
+      run("swap", { swap: "before", target: "#form", html: "<li><b>before</b></li>" });
+      expect("two before y z");
+      run("swap", { swap: "append", target: "[data-rows]", html: form("a", "w", 1) });
+      expect("two before w");
+      run("remove", { key: "a" });
+      run("remove", { key: "b" });
+      rows.replaceChildren();
+      // a form around rows, and one around the element that has the focus
+      const around = (text) =>
+        `<form><input name="${name}"><div data-key="r"><input id="in"></div><b>${text}</b></form>`;
+      rows.append(parse(around("first")));
+      focus(rows.querySelector("#in"));
+      show(rows, parse(around("second")), { inner: true });
+      expect("second");
+      if (document.activeElement !== rows.querySelector("#in")) wrong.push([name, "inner focus"]);
+      run("put", { key: "r", html: "<div><b>row</b></div>" });
+      expect("row second");
+      rows.replaceChildren();
+      // and of the page
+      for (const html of name in Document.prototype ? [
+        `<form name="${name}"></form>`, `<iframe name="${name}">`, `<img name="x" id="${name}">`
+      ] : []) {
+        run("swap", { swap: "append", target: "[data-rows]", html });
+        if (Object.hasOwn(document, name)) wrong.push([name, "hides", html]);
+        rows.replaceChildren();
+      }
+    } catch (error) {
+      wrong.push([name, String(error)]);
+      rows.replaceChildren();
+    }
+    if (names.size < 300) wrong.push(["few names", names.size]);
+    for (const each of ran) wrong.push(["ran", each]);
+    return wrong;
+"""
+"""Returns what went otherwise, with the name of the input."""
+
+SANITIZED = """
+    const { parse } = await import("/static/realtime/fragments.js");
+    const ours = "iframe, use, script, [shadowrootmode]";
+    const text = (root) => {
+      for (const each of root.content.querySelectorAll(ours)) each.remove();
+      return root.innerHTML;
+    };
+    return args[0].flatMap((html) => {
+      const [left, judged] = ["template", "template"].map((each) => document.createElement(each));
+      left.content.append(parse(html));
+      judged.setHTML(left.innerHTML, { sanitizer: new Sanitizer({}) });
+      left.innerHTML = left.innerHTML;
+      const [is, should] = [text(left), text(judged)];
+      return is === should ? [] : [[html, is, should]];
+    });
+"""
+"""Returns the fragments of which the browser's sanitizer takes out more than the module has."""
 
 TRY = """
     addEventListener("submit", (event) => {
@@ -136,6 +237,42 @@ async def test_fragments_run_nothing(live: LivePage, policy: str) -> None:
     await published(live)
 
     assert await live.run(TRY) == []
+    ours = "document.querySelectorAll('#realtime-config, #realtimeInspector')"
+    assert await live.run(f"return [...{ours}].map((each) => each.localName)") == ["script"]
+
+
+async def test_no_name_of_an_input_hides_its_form(live: LivePage) -> None:
+    """Each property that a form has, as the name of an input, in a row and around rows."""
+    live.has(BLOCK)
+    await live.open()
+
+    wrong = await live.run(EACH_NAME)
+
+    assert wrong == []
+
+
+async def test_browsers_own_sanitizer_finds_nothing_left(live: LivePage) -> None:
+    """But for what it refuses anyhow: frames, and symbols of SVG."""
+    live.has(BLOCK)
+    await live.open()
+
+    assert await live.run(SANITIZED, FRAGMENTS) == []
+
+
+async def test_publication_that_cannot_be_shown_is_loaded(live: LivePage) -> None:
+    """A library that fails stops neither the publications behind it nor the load."""
+    live.has(LIST.format("", row(1)))
+    await live.open()
+    await live.run("globalThis.Idiomorph = { morph() { throw new Error('no morph') } }")
+    live.has(LIST.format("", row(1, "one") + row(2)))
+    console(live.browser)
+
+    await live.publish(put(1, "lost"), put(2))
+
+    await live.shows("1", "2")
+    await live.shows("one", "2")
+    assert ["error", "block", "no morph"] in await live.told()
+    assert "cannot be shown" in str(console(live.browser))
 
 
 async def test_block_that_is_loaded_runs_nothing(live: LivePage) -> None:
@@ -154,7 +291,7 @@ async def test_policy_refuses_what_a_careless_script_would_run(live: LivePage) -
     live.has(BLOCK)
     await live.open("?policy=strict")
 
-    await live.run(RAW, FRAGMENTS)
+    await live.run(RAW, FRAGMENTS[: -len(HIDES)])
 
     assert await live.run(TRY) == []
 
@@ -163,6 +300,6 @@ async def test_the_same_fragments_run_without_both(live: LivePage) -> None:
     live.has(BLOCK)
     await live.open()
 
-    await live.run(RAW, FRAGMENTS)
+    await live.run(RAW, FRAGMENTS[: -len(HIDES)])
 
     assert set(range(len(RUNS))) <= set(await live.run(TRY))

@@ -208,8 +208,8 @@ async def test_client_that_was_closed_as_expired_connects_with_a_new_token(
     hasty_server: Server, page: ClientPage
 ) -> None:
     """The renewal hangs until the server has closed the connection."""
-    token = connection_token("17", ttl=SOON)
     await page.open(hasty_server.address)
+    token = connection_token("17", ttl=SOON)  # loading the page may take as long
     await page.connected(hasty_server.socket, HANGING, token=token, good=connection_token("17"))
 
     lost = await page.event("disconnect")
@@ -243,6 +243,7 @@ async def test_page_with_realtime_config_is_who_is_logged_in(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     visitor, pk = log_in(server)
+    assert visitor.http.get("/client").headers["Cache-Control"] == "private"
     await page.open(server.address, dict(visitor.http.cookies))
     await page.open(server.address, dict(visitor.http.cookies))
     await page.run("window.client = realtime.Client.fromPage(); client.connect()")

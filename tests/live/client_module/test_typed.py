@@ -9,8 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from realtime.config.reader import load
-from realtime.console.typed.asyncapi import document
-from realtime.console.typed.typescript import declarations_of
+from realtime.tools.typed.asyncapi import document
+from realtime.tools.typed.typescript import declarations_of
 from realtime.typed.adapters import adapter_of
 from realtime.typed.declarations import Declaration
 from tests.js_builds import DIRECTORY, require_packages
