@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
 from django.core.checks import register
 
+from realtime.config import parts
 
-class LiveConfig(AppConfig):
+
+class LiveConfig(parts.Part):
     """Gives templates the tag `live`, and the site live models."""
 
     name = "realtime.live"
@@ -15,6 +16,7 @@ class LiveConfig(AppConfig):
 
     def ready(self) -> None:
         """Register the checks."""
+        super().ready()
         from realtime.live.rows.checks import CHECKS
 
         for check in CHECKS:

@@ -22,6 +22,8 @@ OPTIONS: dict[str, Any] = {
         {"name": "order", **KEPT},
         {"name": "team", **KEPT},
         {"name": "nodes"},
+        {"name": "invoice", **KEPT},
+        {"name": "customer", **KEPT},
         {"name": "plain"},
     ],
 }

@@ -15,6 +15,7 @@ import time
 from contextlib import suppress
 
 import django
+from django.db import DatabaseError
 
 sys.path.insert(0, os.getcwd())
 os.environ["DJANGO_SETTINGS_MODULE"] = "settings"
@@ -45,7 +46,7 @@ def change(chance: random.Random, keys: list[int], mode: str) -> None:
             return
         item.done = not item.done
         item.title = f"changed & {chance.random()}"
-        with suppress(Item.DoesNotExist):  # removed meanwhile
+        with suppress(DatabaseError):  # removed meanwhile
             item.save(force_update=True)
     if not mode:
         publish_html(CHANNEL, "todo/item.html", {"item": item}, swap="append")

@@ -5,6 +5,7 @@ feeds         Feed: what is published of a row, and who may see it
 channels      the channels of a row
 permission    may_view as subscribe hook; invalidate
 changes       signals of models, and announce
+follows       signals of rows that a row shows
 batches       from the changes of a transaction to publications
 rounds        whether others published rows meanwhile
 sending       to the engine, or into rows

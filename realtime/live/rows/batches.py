@@ -97,6 +97,10 @@ class Transaction:
         self.written: dict[tuple[LiveFeed, Any], Written] = {}
 
 
+Later = Callable[[str, Iterable[Any], Transaction | None], None]
+"""Work after a commit: called with the alias of the database, keys, and the transaction."""
+
+
 class Batch:
     """The changes in one nesting of savepoints."""
 
@@ -110,6 +114,7 @@ class Batch:
         self._at = at
         self.rows: dict[type[Model], dict[Any, Change]] = {}
         self.queries: dict[type[Model], list[QuerySet[Any]]] = {}
+        self.later: dict[Later, set[Any]] = {}
 
     def is_waiting(self, connection: Any) -> bool:
         """Return whether it will be published if nothing more is rolled back."""
@@ -127,7 +132,9 @@ class Batch:
             self.add(model, rows)
         for model, queries in other.queries.items():
             self.queries.setdefault(model, []).extend(queries)
-        other.rows, other.queries = {}, {}
+        for work, keys in other.later.items():
+            self.later.setdefault(work, set()).update(keys)
+        other.rows, other.queries, other.later = {}, {}, {}
 
     def add(self, model: type[Model], changes: Changes) -> None:
         """Add changes of rows."""
@@ -141,6 +148,8 @@ class Batch:
         for model, queries in self.queries.items():
             for query in queries:
                 flush_query(model, query, self.transaction)
+        for work, keys in self.later.items():
+            work(self.using, keys, self.transaction)
 
 
 def note(using: str, model: type[Model], changes: Changes) -> None:
@@ -156,7 +165,7 @@ def note(using: str, model: type[Model], changes: Changes) -> None:
         return
     batch = _batch(using)
     batch.add(model, changes)
-    if _may_be_durable(model):
+    if may_be_written(model):
         write(using, model, changes, batch.transaction)
 
 
@@ -166,7 +175,7 @@ def note_query(using: str, model: type[Model], query: QuerySet[Any]) -> None:
         flush_query(model, query, None)
         return
     batch = _batch(using)
-    if _may_be_durable(model):
+    if may_be_written(model):
         changes = {_key(model, row): Change() for row in query}
         batch.add(model, changes)
         write(using, model, changes, batch.transaction)
@@ -174,7 +183,16 @@ def note_query(using: str, model: type[Model], query: QuerySet[Any]) -> None:
         batch.queries.setdefault(model, []).append(query)
 
 
-def _may_be_durable(model: type[Model]) -> bool:
+def note_later(using: str, work: Later, keys: set[Any]) -> None:
+    """Note keys for work that is done after the commit, once for all of its keys."""
+    if in_transaction(using):
+        _batch(using).later.setdefault(work, set()).update(keys)
+    else:
+        work(using, keys, None)
+
+
+def may_be_written(model: type[Model]) -> bool:
+    """Return whether a row of a model may have durable channels."""
     return any(may_be_durable(each) for feed in feeds.of(model) for each in feed.patterns)
 
 
@@ -201,7 +219,7 @@ def _batch(using: str) -> Batch:
 
 def flush(using: str, model: type[Model], changes: Changes, of: Transaction | None) -> None:
     """Read rows, and publish them. Never raises. `of`: None if there was no transaction."""
-    for keys in _chunks(changes):
+    for keys in chunks(changes):
         try:
             begun = rounds.begin(model)
             sent = _publish(_read(using, model, keys), changes, of)
@@ -218,7 +236,7 @@ def flush_query(model: type[Model], query: QuerySet[Any], of: Transaction | None
     try:
         for alike in _alike(feeds.of(model)):
             begun = rounds.begin(model)
-            for rows in _chunks(_rows(alike, query).iterator(chunk_size=CHUNK)):
+            for rows in chunks(_rows(alike, query).iterator(chunk_size=CHUNK)):
                 found = [Found(feed, _key(model, row), row) for feed in alike for row in rows]
                 _settle(query.db, model, begun, _publish(found, {}, of), of)
     except Exception:
@@ -286,7 +304,7 @@ def write(using: str, model: type[Model], changes: Changes, of: Transaction) -> 
         written.keys.append(row_key)
 
 
-def _chunks(items: Iterable[T]) -> Iterator[list[T]]:
+def chunks(items: Iterable[T]) -> Iterator[list[T]]:
     """Yield items in lists of `CHUNK`."""
     rest = iter(items)
     while chunk := list(islice(rest, CHUNK)):

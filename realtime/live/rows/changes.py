@@ -22,14 +22,13 @@ from functools import partial, wraps
 from typing import Any
 
 from asgiref.sync import sync_to_async
-from django.apps import apps
 from django.db import router
 from django.db.models import Model, QuerySet, signals
 
 from realtime.live.rows import batches
 from realtime.live.rows.batches import Change
 from realtime.live.rows.channels import Values, names, values
-from realtime.live.rows.feeds import LiveFeed, feeds
+from realtime.live.rows.feeds import LiveFeed, feeds, key_of, kinds
 
 
 class Watched:
@@ -44,11 +43,6 @@ class Watched:
         self._memory = f"_realtime_live {model._meta.label}"
         self._cleared = f"_realtime_live cleared {model._meta.label}"
         self._raw = f"_realtime_live raw {model._meta.label}"
-
-    def key_of(self, instance: Model) -> Any:
-        """Return the primary key of a row, also of one that inherits the table."""
-        pk: Any = self.model._meta.pk
-        return pk.to_python(instance.__dict__.get(pk.attname, instance.pk))
 
     # memory
 
@@ -144,7 +138,7 @@ class Watched:
         """
         found: dict[Any, Change] = {key: Change() for key in keys}
         for instance in instances:
-            change = found.setdefault(self.key_of(instance), Change())
+            change = found.setdefault(key_of(self.model, instance), Change())
             now = values(self.attributes, instance)
             places = [each for each in self._known(instance) if each != now] + [now]
             setattr(instance._state, self._memory, places)
@@ -166,22 +160,17 @@ def watch(model: type[Model]) -> None:
     known.attributes = {name for feed in known.feeds for name in feed.attributes}
     if not is_new:
         return
-    for kind in _kinds(model):
+    for kind in kinds(model):
         signals.post_save.connect(known.saved, sender=kind, weak=False)
         signals.post_delete.connect(known.deleted, sender=kind, weak=False)
     for field in model._meta.many_to_many:
         through = field.remote_field.through
         signals.m2m_changed.connect(partial(known.related, field), sender=through, weak=False)
         # Django sends no signal of the relation then
-        for kind in _kinds(field.related_model):
+        for kind in kinds(field.related_model):
             signals.pre_delete.connect(partial(known.losing, field), sender=kind, weak=False)
             signals.post_delete.connect(partial(known.lost, field), sender=kind, weak=False)
     _remember_at_loading(model, known)
-
-
-def _kinds(model: Any) -> list[type[Model]]:
-    """Return the models whose objects are rows of a table: also proxies, and those that inherit."""
-    return [each for each in apps.get_models(include_auto_created=True) if issubclass(each, model)]
 
 
 def _others(field: Any, instance: Model, reverse: bool, using: str) -> set[Any]:

@@ -18,6 +18,7 @@ import logging
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, ClassVar
 
+from django.apps import apps
 from django.conf import settings
 from django.db import DatabaseError
 from django.db.models import Model, QuerySet
@@ -48,6 +49,9 @@ class Feed:
     """Publish this template, or partial of one, as `html`. It gets no request."""
     only_ids: ClassVar[bool] = False
     """Publish the key alone: each page gets the block again, with the rights of its visitor."""
+    follows: ClassVar[Sequence[str]] = ()
+    """Foreign keys, such as `customer` or `customer__company`: rows that this one shows. When they
+    change, this row is published, too."""
     recheck: ClassVar[float] = RECHECK
     """Seconds after which `may_view` is asked again for each subscription, at the latest."""
     may_view: ClassVar[Callable[..., Any] | None] = None
@@ -77,8 +81,9 @@ class LiveFeed:
         self.name = f"{kind.__module__}.{kind.__qualname__}"
         if isinstance(kind.channels, str) or not kind.channels:
             raise ValueError(f"{self.name} needs channels, a list of patterns")
-        if isinstance(kind.fields, str):
-            raise TypeError(f"fields of {self.name} must be a list of names")
+        for name in ("fields", "follows"):
+            if isinstance(getattr(kind, name), str):
+                raise TypeError(f"{name} of {self.name} must be a list of names")
         shown = bool(kind.fields or kind.serializer or kind.fragment)
         if shown is kind.only_ids or (kind.fields and kind.serializer):
             raise ValueError(
@@ -93,6 +98,10 @@ class LiveFeed:
         """Those of a row by which its channels are named."""
         self.fields = {name for field in fields for name in (field.name, field.attname)}
         """The names of these fields."""
+        self.follows: dict[str, Any] = {}
+        """Path of relations → the last of them."""
+        for path in kind.follows:
+            self.follows |= _relations(model, path)
         self.feed = kind()
 
     def put(self, row: Any, *, can_fail: bool = False) -> Payload:
@@ -126,6 +135,24 @@ class LiveFeed:
             made = kind.serializer(row)
             shown["data"] = getattr(made, "data", made)
         return shown
+
+
+def _relations(model: Any, path: str) -> dict[str, Any]:
+    """Return a path of foreign keys and each beginning of it, with the last field of each.
+
+    Raises:
+        FieldDoesNotExist: a part is no field.
+        ValueError: a part is no foreign key.
+    """
+    found: dict[str, Any] = {}
+    text = ""
+    for name in path.split("__"):
+        field = model._meta.get_field(name)
+        if not (field.concrete and (field.many_to_one or field.one_to_one)):
+            raise ValueError(f"follows: {name!r} in {path!r} is no foreign key of {model.__name__}")
+        text = f"{text}__{field.name}" if text else field.name
+        found[text], model = field, field.related_model
+    return found
 
 
 def removed(key: str) -> Payload:
@@ -164,6 +191,18 @@ class Feeds:
 
 feeds = Feeds()
 """The feeds of the modules `realtime.py` in the site's apps."""
+
+
+def kinds(model: type[Model]) -> list[type[Model]]:
+    """Return the models whose objects are rows of a model's table: also proxies, and heirs."""
+    table = concrete(model)
+    return [each for each in apps.get_models(include_auto_created=True) if issubclass(each, table)]
+
+
+def key_of(model: type[Model], instance: Model) -> Any:
+    """Return the primary key of a row of a table, also of one that inherits the table."""
+    pk: Any = model._meta.pk
+    return pk.to_python(instance.__dict__.get(pk.attname, instance.pk))
 
 
 def concrete(model: type[Model]) -> type[Model]:

@@ -9,7 +9,7 @@ from django.apps import apps
 from django.core.exceptions import ImproperlyConfigured
 from django.db.models import Model
 
-from realtime.live.rows import changes, permission
+from realtime.live.rows import changes, follows, permission
 from realtime.live.rows.feeds import Feed, LiveFeed, concrete, feeds
 
 F = TypeVar("F", bound=type[Feed])
@@ -43,6 +43,7 @@ def model(of: Any) -> Callable[[F], F]:
         permission.guard(feed)
         feeds.add(feed)
         changes.watch(concrete(of))
+        follows.follow(feed)
         return kind
 
     return register

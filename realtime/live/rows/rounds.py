@@ -20,6 +20,7 @@ from django.db.models import Model
 from realtime.channel_rules import INTERNAL
 from realtime.cluster.member import NOTHING
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
 from realtime.errors import EngineUnavailable, NotServing
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.serving import serving
@@ -31,9 +32,9 @@ OPTIONS = ChannelOptions(history_size=1, history_lifetime=60)
 
 def begin(model: type[Model]) -> Round | None:
     """Begin a round. Return it; None if the engine is away: then nothing is published either."""
-    name, publication = _name(model), Publication(NOTHING)
+    outgoing = Outgoing(_name(model), Publication(NOTHING), OPTIONS)
     try:
-        return serving.call(lambda member: member.broker.publish(name, publication, OPTIONS))
+        return serving.call(lambda member: member.broker.publish(outgoing)).position
     except (NotServing, EngineUnavailable):
         return None
 
@@ -41,10 +42,9 @@ def begin(model: type[Model]) -> Round | None:
 def latest(model: type[Model]) -> Round | None:
     """Return the latest round that a process of the service began; None if it is not known."""
     try:
-        [top] = serving.call(lambda member: member.positions([_name(model)]))
+        return serving.call(lambda member: member.positions([_name(model)]))[0]
     except (NotServing, EngineUnavailable):
         return None
-    return top
 
 
 def _name(model: type[Model]) -> ChannelName:

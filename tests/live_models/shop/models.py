@@ -52,6 +52,43 @@ class Node(models.Model):
     objects: ClassVar[Any] = models.Manager()
 
 
+class Company(models.Model):
+    name = models.CharField(max_length=20)
+    objects: ClassVar[Any] = models.Manager()
+
+
+class Customer(models.Model):
+    company_id: Any
+    name = models.CharField(max_length=20)
+    company = models.ForeignKey(Company, models.SET_NULL, null=True)
+    objects: ClassVar[Any] = models.Manager()
+
+
+class Regular(Customer):
+    """The same rows, other code."""
+
+    class Meta:
+        proxy = True
+
+
+class Gold(Customer):
+    """A row of two tables."""
+
+    since = models.IntegerField(default=2000)
+
+
+class Invoice(models.Model):
+    """A row that shows others."""
+
+    customer_id: Any
+    clerk_id: Any
+    customer = models.ForeignKey(Customer, models.SET_NULL, null=True)
+    clerk = models.ForeignKey(
+        Regular, models.CASCADE, null=True, related_name="written", to_field="id"
+    )
+    objects: ClassVar[Any] = models.Manager()
+
+
 class Plain(models.Model):
     """No feed has it."""
 
