@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from realtime.config import parts
 
 
-class PendingConfig(AppConfig):
+class PendingConfig(parts.Part):
     """Gives the service of this process a place to keep durable publications."""
 
     name = "realtime.pending"
@@ -15,6 +15,7 @@ class PendingConfig(AppConfig):
 
     def ready(self) -> None:
         """Install what keeps and relays rows."""
+        super().ready()
         from realtime.pending.rows import Rows
         from realtime.serving import serving
 

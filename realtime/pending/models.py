@@ -73,10 +73,12 @@ class Pending(models.Model):
     attempts = models.SmallIntegerField(default=0)
     """How often the service refused it."""
     error = models.TextField(default="", blank=True)
-    """Why the service refused it, the last time."""
+    """Why the service refused it, the last time; without an attempt, why one before it was."""
 
     length: int
     """Characters of `data` and `extras`, in rows of `reading`."""
+    reason: str
+    """The beginning of `error`, there."""
 
     class Meta:
         db_table = "realtime_pending"

@@ -25,6 +25,10 @@ LOOK_AHEAD = timedelta(seconds=1)
 
 SHORT = 8192
 """Characters of data, and of extras, that are read together with the row."""
+REASON_LENGTH = 500
+"""Characters of an error."""
+AHEAD = 1000
+"""Rows behind parked ones that learn their error: more than the next round tries."""
 LONG_TOGETHER = 16 * 2**20
 """Characters of longer rows in one round. One row may have more than that."""
 
@@ -69,12 +73,23 @@ def due_rows(database: str, taken: Sequence[Relay], limit: int) -> list[Pending]
     return completed(database, found)
 
 
+def rows_behind(database: str, parked: Sequence[Pending]) -> QuerySet[Pending]:
+    """Return the first rows of the same channels that were not tried, and have no error yet."""
+    names = {row.channel for row in parked}
+    rows = due_until(database, now()).filter(shard__in={row.shard for row in parked})
+    rows = rows.filter(in_channels(database, names), attempts=0, error="")
+    # a list: MariaDB cannot limit a subquery
+    ids = list(rows.order_by("due", "id").values_list("pk", flat=True)[:AHEAD])
+    return Pending.objects.using(database).filter(pk__in=ids)
+
+
 def with_lengths(rows: QuerySet[Pending]) -> QuerySet[Any]:
     """Read of rows what `completed` completes."""
     return rows.only("id", "key", "shard", "channel", "due", "attempts").annotate(
         characters=Length("data") + Length("extras"),
         short_data=Substr("data", 1, SHORT),
         short_extras=Substr("extras", 1, SHORT),
+        short_error=Substr("error", 1, REASON_LENGTH),
     )
 
 
@@ -92,6 +107,6 @@ def completed(database: str, rows: list[Any]) -> list[Pending]:
         fields = Pending.objects.using(database).filter(pk__in=long)
         whole = {pk: texts for pk, *texts in fields.values_list("pk", "data", "extras")}
     for row in rows:
-        row.length = row.characters
+        row.length, row.reason = row.characters, row.short_error
         row.data, row.extras = whole.get(row.pk, (row.short_data, row.short_extras))
     return rows

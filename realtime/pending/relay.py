@@ -13,8 +13,8 @@ Invariants:
 - Shards take turns, so a busy one keeps none of the others waiting.
 - Rows that were changed by hand so that no relay would read them are parked, once a minute; those
   that a relay fails to read, at its next look.
-- After a refusal the channel waits for the next attempt; after MAX_ATTEMPTS the row is parked, and
-  the rows behind it go on without it. Other channels never wait.
+- After a refusal the channel waits for the next attempt, or the row is parked and the rows behind
+  it go on without it; see `refusals`. Other channels never wait.
 """
 
 from __future__ import annotations
@@ -32,12 +32,13 @@ from realtime.cluster.member import NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine import factory
 from realtime.engine.base import Published
-from realtime.errors import EngineUnavailable, Error, InternalError, NoReply, NotServing
+from realtime.errors import EngineUnavailable, Error, InternalError, NotServing
 from realtime.metrics import Outage
 from realtime.pending import reading, shards, strays
 from realtime.pending.bell import Bell
 from realtime.pending.models import Pending, Relay, now
 from realtime.pending.publications import publication_of
+from realtime.pending.refusals import Refusals, is_refusal
 from realtime.pending.tables import Tables
 from realtime.pending.wake_ups import NOTIFICATION
 from realtime.server_api.durable import RelayCounters
@@ -54,27 +55,20 @@ STRAYS_INTERVAL = 60.0
 """Seconds between looks for rows that no relay would read."""
 RETRY_PAUSE = 0.5
 """Seconds until the next attempt while the engine, or a database, is away."""
-REFUSED_PAUSES = (1.0, 5.0)
-"""Seconds for which a channel waits after the attempts at a row that was refused."""
-MAX_ATTEMPTS = len(REFUSED_PAUSES) + 1
 
 BATCH = 500
 """Rows of one round."""
 SHARDS_AT_ONCE = 8
 """Half of the shards: another relay can work on the others meanwhile."""
-ERROR_MAX_LENGTH = 500
-
-REFUSALS = ("WRONGTYPE", "is not a number")
-"""What Redis answers where a key holds something else: that does not pass by itself."""
 
 
 class Round(NamedTuple):
     """Rows that were published together, and what became of each."""
 
     rows: list[Pending]
-    outcomes: list[Published]
-    refused: dict[str, tuple[Pending, Exception]]
-    """Channel → its first row that was refused. The rows behind it were not tried."""
+    outcomes: list[Published | EngineUnavailable]
+    refusals: Refusals
+    """Rows behind one that waits were not tried."""
 
 
 class RelayThread(threading.Thread):
@@ -198,18 +192,18 @@ class RelayThread(threading.Thread):
         config = self._serving.config()
         ready: list[tuple[NewPublication, ChannelOptions]] = []
         tried: list[Pending] = []
-        refused: dict[str, tuple[Pending, Exception]] = {}
+        refusals = Refusals()
         for row in rows:
-            if row.channel in refused:
+            if row.channel in refusals.waiting:
                 continue
             try:
                 new = publication_of(row)
                 ready.append((new, check_kept(new, config)))
             except (Error, ValueError, TypeError) as error:
-                refused[row.channel] = row, error
+                refusals.add(row, error)
             else:
                 tried.append(row)
-        outcomes: list[Published] = []
+        outcomes: list[Published | EngineUnavailable] = []
         if ready:
             try:
                 outcomes = self._serving.call(lambda member: member.publish_many(ready))
@@ -218,7 +212,7 @@ class RelayThread(threading.Thread):
         failures = [each for each in outcomes if isinstance(each, EngineUnavailable)]
         if failures and len(failures) == len(outcomes) and not any(map(is_refusal, failures)):
             raise failures[0]
-        return Round(tried, outcomes, refused)
+        return Round(tried, outcomes, refusals)
 
     def _settle(self, database: str, result: Round) -> dict[str, tuple[float, int]]:
         """Delete what was published, and note refusals.
@@ -227,37 +221,18 @@ class RelayThread(threading.Thread):
             The channels that wait: name → until when, Unix seconds, and the shard.
         """
         rows = Pending.objects.using(database)
-        refused, waiting = dict(result.refused), {}
         done: list[int] = []
+        waiting: dict[str, tuple[float, int]] = {}
         for row, outcome in zip(result.rows, result.outcomes, strict=True):
             if not isinstance(outcome, EngineUnavailable):
                 done.append(row.pk)
             elif is_refusal(outcome):
-                refused.setdefault(row.channel, (row, outcome))
+                result.refusals.add(row, outcome)
             else:
                 self._counters.failures += 1
                 waiting[row.channel] = time.time() + RETRY_PAUSE, row.shard
         if done:
             rows.filter(pk__in=done)._raw_delete(database)  # `delete` tells the site's receivers
             self._counters.relayed += len(done)
-        for row, error in refused.values():
-            self._counters.refused += 1
-            attempts: object = row.attempts  # in SQLite it may be anything
-            attempts = attempts if isinstance(attempts, int) else 0
-            row.attempts = min(max(attempts, 0) + 1, MAX_ATTEMPTS)
-            text = f"{type(error).__name__}: {error}"[:ERROR_MAX_LENGTH]
-            row.error = text.encode("ascii", "backslashreplace").decode().replace("\0", "")
-            if row.attempts < MAX_ATTEMPTS:
-                pause = REFUSED_PAUSES[row.attempts - 1]
-                waiting[row.channel] = time.time() + pause, row.shard
-            else:
-                row.due = None
-                self._counters.parked += 1
-                logger.error("Parked a pending publication in %r: %s", row.channel, row.error)
-            rows.filter(pk=row.pk).update(attempts=row.attempts, error=row.error, due=row.due)
-        return waiting
-
-
-def is_refusal(error: EngineUnavailable) -> bool:
-    """Return whether the engine refused one publication, and is there."""
-    return not isinstance(error, NoReply) and any(word in str(error) for word in REFUSALS)
+        result.refusals.write(database, self._counters)
+        return waiting | result.refusals.waiting

@@ -114,6 +114,7 @@ class Rows:
     def overview(self, databases: Sequence[str] | None = None) -> Overview:
         moment = now()
         is_due = Q(due__lte=moment)
+        due_later = Q(due__gt=at_once()) & Q(due__gt=F("created"))  # than they were written
         with_rows = with_table(databases)
         if databases is None and not with_rows:
             raise OperationalError(f"no database has the table {Pending._meta.db_table}")
@@ -122,17 +123,17 @@ class Rows:
                 waiting=Count("id", filter=is_due),
                 scheduled=Count("id", filter=Q(due__gt=moment)),
                 parked=Count("id", filter=Q(due__isnull=True)),
-                at_once=Min("created", filter=Q(due__lte=at_once()) & is_time(database, "created")),
-                scheduled_before=Min(
-                    "due", filter=is_due & Q(due__gt=at_once()) & is_time(database, "due")
+                due_when_written=Min(
+                    "created", filter=is_due & ~due_later & is_time(database, "created")
                 ),
+                due_since=Min("due", filter=is_due & due_later & is_time(database, "due")),
             )
             for database in with_rows
         ]
         oldest = [
             each[name]
             for each in counts
-            for name in ("at_once", "scheduled_before")
+            for name in ("due_when_written", "due_since")
             if each[name] is not None
         ]
         waiting = sum(each["waiting"] for each in counts)

@@ -17,7 +17,8 @@ from realtime.pending import reading, shards
 from realtime.pending.models import Pending, Relay, shard_of
 from realtime.serving import serving
 from tests.database_server import DatabaseServer, Postgres
-from tests.pending.relaying import Relaying, data
+from tests.pending.changed import beside
+from tests.pending.relaying import Relaying, data, relay_all, row, write
 
 pytest_plugins = ["tests.database_fixtures"]
 
@@ -166,6 +167,25 @@ def test_operators_see_when_a_row_was_written(database: str) -> None:
     parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
 
     assert [row.created for row in parked] == [written]
+
+
+@pytest.mark.parametrize(("fields", "waits"), [({}, 2), ({"data": "{"}, 0)], ids=["channel", "row"])
+def test_rows_that_share_a_reason_are_parked_together(
+    database: str,
+    relaying: Relaying,
+    monkeypatch: pytest.MonkeyPatch,
+    fields: dict[str, str],
+    waits: int,
+) -> None:
+    name = "orders:1" if fields else "gone:1"
+    bad = [row(name, **fields) for _ in range(2000)]
+    good = name if fields else beside(name)
+    write([*bad[:1000], row(good, data="1"), *bad[1000:], row(good, data="2")], database)
+
+    assert relay_all(relaying, monkeypatch) == [name] * waits
+
+    assert data(good) == [1, 2]
+    assert (relaying.counters.relayed, relaying.counters.parked) == (2, 2000)
 
 
 def test_lease_without_an_end_keeps_no_relay_of_postgresql_waiting(

@@ -12,15 +12,16 @@ from django.core.management.base import CommandError
 import realtime
 from realtime.checks import TAG
 from realtime.config import sources
-from realtime.console.doctor import site
 from realtime.errors import BadRequest
-from realtime.pending import reading, shards
+from realtime.pending import reading, refusals, shards
 from realtime.pending import relay as module
 from realtime.pending.models import SHARDS, Pending, Relay, at_once, now, shard_of
-from realtime.pending.relay import LOOK_INTERVAL, MAX_ATTEMPTS, RelayThread
+from realtime.pending.refusals import MAX_ATTEMPTS
+from realtime.pending.relay import LOOK_INTERVAL, RelayThread
 from realtime.serving import serving
+from realtime.tools.doctor import site
 from realtime.typed.declarations import declarations
-from tests.live.console.command import call, call_json
+from tests.live.tools.command import call, call_json
 from tests.pending.conftest import NAMESPACES
 from tests.pending.relaying import Relaying, data
 
@@ -140,7 +141,7 @@ def refused(options: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> No
     realtime.publish("bills:1", 2)
     realtime.publish("orders:1", 3, durable=True)
     options(namespaces=NAMESPACES[:1])
-    monkeypatch.setattr(module, "REFUSED_PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
 
 
 def test_refused_row_is_parked_and_others_go_on(
