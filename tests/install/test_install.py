@@ -6,6 +6,7 @@ import json
 import re
 import subprocess
 from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from websockets.asyncio.client import connect
@@ -20,7 +21,7 @@ from tests.protocol_client import open_client
 pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
 
 QUICK_START = (
-    "install init changes prepare run page curl view view-url form shell servers production"
+    "install init prepare run page curl view view-url form shell servers production"
     " settings asgi urls"
 )
 DOCUMENTED_REDIS = "redis://127.0.0.1:6379/0"
@@ -41,11 +42,13 @@ def test_oldest_supported_django_is_installed(sites: Mapping[str, Site]) -> None
     assert version in (OLDEST, f"{OLDEST}.0")
 
 
-def test_service_comes_from_the_wheel(site: Site, sites: Mapping[str, Site]) -> None:
-    where = site.run('python -c "import realtime; print(realtime.__file__)"').strip()
+def test_service_comes_from_the_wheel(site: Site, sites: Mapping[str, Site], wheel: Path) -> None:
+    code = "import realtime; print(realtime.__file__, realtime.__version__)"
+    where, version = site.run(f'python -c "{code}"').split()
 
     # the wheel is unpacked once
     assert where.startswith(str(sites["newest"].environment.packages))
+    assert version == wheel.name.split("-")[1]
 
 
 def test_check_finds_nothing_to_say(site: Site) -> None:

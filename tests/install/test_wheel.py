@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import configparser
 import importlib
+import os
 import re
 import runpy
+import subprocess
 import sys
 import zipfile
 from email import message_from_string
@@ -15,7 +17,9 @@ from types import ModuleType
 from typing import Any
 
 import pytest
+from packaging.version import Version
 
+import realtime
 from tests.install.environments import REPOSITORY
 from tests.server import ROOT
 
@@ -172,3 +176,83 @@ def test_wheel_of_a_source_distribution_has_the_client_that_it_brought(
     (unpacked / "packages/javascript/dist").mkdir()
     (unpacked / "packages/javascript/dist/client.js").touch()
     assert hook["build_client"](unpacked, minified) == [minified / "client.js"]
+
+
+PLAIN = realtime.__version__
+
+
+@pytest.fixture
+def clone(tmp_path: Path) -> Path:
+    """A small repository with the version of this one."""
+    (tmp_path / "realtime").mkdir()
+    (tmp_path / "realtime/__init__.py").write_text((ROOT / "realtime/__init__.py").read_text())
+    return tmp_path
+
+
+def commit(clone: Path, *commands: str, time: int = 1_000_000_000) -> str:
+    """Commit all, run other commands, and return the hash."""
+    when = {"GIT_AUTHOR_DATE": f"{time} +0000", "GIT_COMMITTER_DATE": f"{time} +0000"}
+    who = "git -c user.name=Ann -c user.email=ann@example.org -c init.defaultBranch=main"
+    script = [f"{who} init -q", f"{who} add .", f"{who} commit -qm x --allow-empty", *commands]
+    script.append("git rev-parse HEAD")
+    finished = subprocess.run(
+        ["sh", "-ec", "\n".join(script)],
+        cwd=clone,
+        env=os.environ | when,
+        check=True,
+        capture_output=True,
+        text=True,
+    )
+    return finished.stdout.strip()
+
+
+def test_build_between_releases_names_time_and_commit(hook: dict[str, Any], clone: Path) -> None:
+    first = commit(clone)
+
+    assert hook["version"](clone) == f"{PLAIN}+20010909014640.g{first[:9]}"
+
+
+def test_later_build_replaces_an_earlier_one(hook: dict[str, Any], clone: Path) -> None:
+    versions = [PLAIN]
+    for time in (999_999_999, 1_000_000_000, 1_700_000_000):
+        commit(clone, time=time)
+        versions.append(hook["version"](clone))
+    (clone / "new.py").touch()
+    versions += [hook["version"](clone), "0.1.1"]
+
+    assert sorted(set(versions), key=Version) == versions
+
+
+def test_release_has_its_plain_number(hook: dict[str, Any], clone: Path) -> None:
+    commit(clone, f"git tag v{PLAIN}")
+
+    assert hook["version"](clone) == PLAIN
+    (clone / "new.py").touch()
+    assert hook["version"](clone) != PLAIN
+
+
+def test_without_git_the_plain_version_stays(
+    hook: dict[str, Any], clone: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert hook["version"](clone) == PLAIN
+
+    commit(clone)
+    monkeypatch.setenv("PATH", "")
+    assert hook["version"](clone) == PLAIN
+
+
+def test_wheel_of_a_source_distribution_has_its_version(hook: dict[str, Any], clone: Path) -> None:
+    commit(clone)  # of a repository into which it was unpacked
+    metadata = "Metadata-Version: 2.4\nName: x\nVersion: 0.1.0+1.g2\n\nVersion: 3\n"
+    (clone / "PKG-INFO").write_text(metadata)
+
+    assert hook["version"](clone) == "0.1.0+1.g2"
+
+
+def test_wheel_says_its_version_in_the_code(wheel: Path) -> None:
+    source = zipfile.ZipFile(wheel).read("realtime/__init__.py").decode()
+
+    named = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)
+    assert named == [metadata(wheel)["Version"]] == [wheel.name.split("-")[1]]
+    plain = (ROOT / "realtime/__init__.py").read_text()
+    assert source.replace(named[0], PLAIN) == plain
