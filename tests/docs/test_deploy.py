@@ -18,7 +18,7 @@ import yaml
 from realtime.config.options import CONFIG_FIELDS, Config
 from realtime.monitoring.table import HISTOGRAM, METRICS
 from realtime.node.node import SHUTDOWN_TIMEOUT
-from realtime.transports.servers import launch
+from realtime.transports.servers import daphne_start, launch
 from tests.conftest import require
 
 ROOT = Path(__file__).resolve().parent.parent.parent
@@ -192,7 +192,7 @@ def test_quiet_connections_are_not_cut() -> None:
     timeouts += [value for name, value in annotations.items() if name.endswith("-timeout")]
 
     assert len(timeouts) == 4
-    assert min(map(int, timeouts)) > launch.PING_INTERVAL + launch.PING_TIMEOUT
+    assert min(map(int, timeouts)) > daphne_start.PING_INTERVAL + daphne_start.PING_TIMEOUT
 
 
 # Kubernetes
@@ -360,27 +360,3 @@ def test_systemd_understands_the_unit(tmp_path: Path) -> None:
     )
 
     assert [line for line in checked.stderr.splitlines() if unit.name in line] == []
-
-
-def test_nginx_understands_its_configuration(tmp_path: Path) -> None:
-    site = tmp_path / "site.conf"
-    site.write_text(NGINX.replace("server site:8000", "server 127.0.0.1:8000"))
-    whole = tmp_path / "nginx.conf"
-    whole.write_text(
-        f"pid {tmp_path}/pid; error_log stderr; events {{}}\n"
-        f"http {{ access_log off; include {site}; }}\n"
-    )
-
-    nginx = require("nginx", "Debian's nginx-light")
-
-    checked = subprocess.run(
-        [nginx, "-t", "-c", whole], capture_output=True, text=True, check=False
-    )
-
-    assert checked.returncode == 0, checked.stderr
-
-
-def test_nginx_adds_the_one_address_that_is_trusted() -> None:
-    assert "X-Forwarded-For   $remote_addr;" in NGINX
-    assert COMPOSE["x-site"]["environment"]["SERVICE_TRUSTED_PROXIES"] == "1"
-    assert NGINX.count("{") == NGINX.count("}")
