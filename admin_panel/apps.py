@@ -4,15 +4,17 @@ from __future__ import annotations
 
 from typing import Any
 
-from django.apps import AppConfig, apps
+from django.apps import apps
 from django.core import checks
 from django.db.models.signals import post_migrate
 from django.utils.translation import gettext_lazy as _
 
+from realtime.config import parts
+
 ADMIN = "django.contrib.admin"
 
 
-class AdminPanelConfig(AppConfig):
+class AdminPanelConfig(parts.Part):
     """Named after its own module: the wheel ships it as `realtime.admin_panel`."""
 
     name = __name__.rpartition(".")[0]
@@ -31,6 +33,7 @@ class AdminPanelConfig(AppConfig):
 
     def ready(self) -> None:
         """Let `migrate` create a permission for each namespace, and register the system check."""
+        super().ready()
         checks.register(check_admin)
         if not apps.is_installed(ADMIN):
             return

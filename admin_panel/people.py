@@ -12,7 +12,6 @@ from collections.abc import Coroutine, Mapping, Sequence
 from contextlib import suppress
 from typing import Any, Literal, NamedTuple, TypeVar
 
-import msgspec
 from asgiref.sync import async_to_sync
 from django.contrib.auth import get_user_model
 from django.db.models import Q
@@ -24,27 +23,24 @@ from realtime.auth.inspecting import Inspected
 from realtime.auth.keys import InvalidKey
 from realtime.auth.verifier import Verifier
 from realtime.clients import explaining
-from realtime.clients.checking import Outcome, Step
+from realtime.clients.checks import Outcome, Step
 from realtime.clients.explaining import ACTIONS, Action, Explanation, Judgement, Question
-from realtime.cluster.member import Member
-from realtime.cluster.survey import (
+from realtime.cluster.survey import SurveyResult
+from realtime.config import sources
+from realtime.config.options import ChannelOptions
+from realtime.hooks.deciding import Deciding
+from realtime.hooks.registry import registry
+from realtime.node.hooks import Decider
+from realtime.operators.questions import (
     AskMirror,
-    Copy,
-    MirrorAnswer,
-    SurveyResult,
-)
-from realtime.cluster.user_surveys import (
     AskRecent,
     AskUsers,
+    Copy,
+    MirrorAnswer,
     RecentAnswer,
     Refusal,
     UsersAnswer,
 )
-from realtime.config import sources
-from realtime.config.options import ChannelOptions
-from realtime.hooks.registry import registry
-from realtime.hooks.site import decider
-from realtime.node.hooks import Decider
 from realtime.protocol.messages import ChannelName
 from realtime.server_api import operations
 
@@ -144,7 +140,7 @@ def explain(question: Question) -> Explanation:
 
 def _decider(action: Action, channel: ChannelName, options: ChannelOptions) -> Decider:
     kind: Literal["subscribe", "publish"] = "publish" if action == "publish" else "subscribe"
-    return decider(kind, channel, options, registry, sources.current())
+    return Deciding(registry, sources.current()).decider(kind, channel, options)
 
 
 class Past(NamedTuple):
@@ -169,11 +165,7 @@ def past(user: str) -> Past:
     Raises:
         Unavailable: the service does not answer.
     """
-
-    async def ask(member: Member) -> SurveyResult[RecentAnswer]:
-        return await member.survey(AskRecent(user, member.uid), RecentAnswer)
-
-    surveyed = service.read(ask)
+    surveyed = service.read(lambda member: member.survey(AskRecent(user), RecentAnswer))
     refusals = [each for answer in surveyed.answers for each in answer.refusals]
     refusals.sort(key=lambda refusal: -refusal.time)
     last = max(surveyed.answers, key=lambda answer: answer.ended_at, default=None)
@@ -199,11 +191,8 @@ def find(prefix: str, limit: int) -> Found:
     Raises:
         Unavailable: the service does not answer.
     """
-
-    async def ask(member: Member) -> SurveyResult[UsersAnswer]:
-        return await member.survey(AskUsers(prefix, limit + 1, member.uid), UsersAnswer)
-
-    surveyed = service.read(ask)
+    question = AskUsers(prefix, limit + 1)
+    surveyed = service.read(lambda member: member.survey(question, UsersAnswer))
     numbers: Counter[str] = Counter()
     for answer in surveyed.answers:
         numbers.update(answer.users)
@@ -372,8 +361,4 @@ def end_frames(mirror: str) -> None:
 
 
 def _mirror(question: AskMirror) -> SurveyResult[MirrorAnswer]:
-    async def ask(member: Member) -> SurveyResult[MirrorAnswer]:
-        asked = msgspec.structs.replace(question, origin=member.uid)
-        return await member.survey(asked, MirrorAnswer)
-
-    return service.read(ask)
+    return service.read(lambda member: member.survey(question, MirrorAnswer))

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any, Protocol
 
 from realtime.config import sources
-from realtime.config.redis_options import uses_redis
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Command
 from realtime.serving import serving
@@ -25,9 +24,9 @@ class RunInRedis(Protocol):
 def run_in_redis() -> RunInRedis | None:
     """Return what runs commands in the Redis of the service; None without Redis."""
     config = sources.current()
-    if not uses_redis(config):
-        return None
     bus, prefix = serving.redis_bus(config), sources.redis_prefix(config)
+    if bus is None:
+        return None
 
     def run(name: str, *commands: Command) -> list[Any]:
         key = f"{bus.partitions.root(prefix, name)}:panel:{name}"

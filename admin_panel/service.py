@@ -22,14 +22,8 @@ from realtime.channel_rules import check_channel
 from realtime.checks import run_apart
 from realtime.cluster.member import Member
 from realtime.cluster.survey import (
-    MAX_BUSY_CHANNELS,
-    SLOT_SECONDS,
-    AskPast,
     ClientReport,
     ConnectionsAnswer,
-    Event,
-    Order,
-    PastAnswer,
     SurveyResult,
 )
 from realtime.config import sources
@@ -39,13 +33,21 @@ from realtime.engine.nodes import NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH
 from realtime.errors import DISCONNECTS
 from realtime.monitoring.pending_rows import Counter
+from realtime.operators.questions import (
+    MAX_BUSY_CHANNELS,
+    SLOT_SECONDS,
+    AskPast,
+    Event,
+    Order,
+    PastAnswer,
+)
+from realtime.operators.service_activity import ServiceActivity, activity
 from realtime.pages import page_config
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.protocol.v2.codes import CLOSES
 from realtime.server_api import operations, overview
 from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.functions import Channels
-from realtime.server_api.operations.activity import ServiceActivity
 from realtime.server_api.overview import Subscribers
 from realtime.server_api.publishing import Position
 from realtime.serving import serving
@@ -140,7 +142,7 @@ def busiest(order: Order, *, namespace: str | None, pattern: str) -> ServiceActi
         Unavailable: the service does not answer.
     """
     return read(
-        lambda member: operations.activity(
+        lambda member: activity(
             member, MAX_BUSY_CHANNELS, order, namespace=namespace, pattern=pattern
         )
     )
@@ -152,7 +154,7 @@ def past() -> SurveyResult[PastAnswer]:
     Raises:
         Unavailable: the service does not answer.
     """
-    return read(lambda member: member.survey(AskPast(member.uid), PastAnswer))
+    return read(lambda member: member.survey(AskPast(), PastAnswer))
 
 
 def options_of(channel: str) -> ChannelOptions:

@@ -109,6 +109,10 @@ CHECKS: Mapping[str, CheckWords] = {
         _("The site has a hook or an endpoint for it"),
         _("The options say that the site decides, but it has neither a hook nor an endpoint."),
     ),
+    "unmatched": CheckWords(
+        _("The pattern of a hook matches the channel"),
+        _("The namespace of the channel has hooks, and the pattern of none matches the channel."),
+    ),
     "publishing": CheckWords(
         _("Clients may publish"),
         _("Clients may not publish into such channels. Code of the site may."),

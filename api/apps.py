@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from realtime.config import parts
 
 
-class APIConfig(AppConfig):
+class APIConfig(parts.Part):
     """Named after its own module: the wheel ships it as `realtime.api`."""
 
     name = __name__.rpartition(".")[0]

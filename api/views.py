@@ -17,6 +17,7 @@ from rest_framework.views import APIView
 
 from realtime.cluster.member import Member
 from realtime.config import sources
+from realtime.config.reader import InvalidOptions
 from realtime.errors import InternalError, NotServing
 from realtime.server_api import http, http_v2
 from realtime.serving import serving
@@ -47,7 +48,11 @@ class _APIView(APIView):
     def dispatch(self, request: HttpRequest, *args: Any, **kwargs: Any) -> HttpResponseBase:
         """Refuse a request, or pass it on to `post`. Called for every HTTP method."""
         self.kwargs = kwargs
-        refused = self.refuse(request)
+        try:
+            refused = self.refuse(request)
+        except InvalidOptions as error:
+            logger.error("The server API cannot be served: %s", error)
+            refused = http.UNAVAILABLE
         if refused is not None:
             return _response(refused)
         return super().dispatch(request, *args, **kwargs)

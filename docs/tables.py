@@ -32,13 +32,13 @@ from docs.reference import api
 from realtime import checks, signals
 from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
-from realtime.console import SUB_COMMANDS
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, ERRORS, Disconnect, Error
 from realtime.live.rows import checks as live_checks
 from realtime.logs import FIELDS
 from realtime.monitoring.table import PENDING, PROCESS, SERVICE
 from realtime.protocol.v2.codes import CLOSES
+from realtime.tools.commands import SUB_COMMANDS
 
 DOCS = Path(__file__).resolve().parent
 PAGES = sorted(DOCS.glob("*.md"))
@@ -82,7 +82,12 @@ def system_checks() -> Iterator[Row]:
     yield "Id", "What it reports"
     described = dict(
         found
-        for check in (*checks.CHECKS, *checks.DATABASE_CHECKS, *live_checks.CHECKS)
+        for check in (
+            *checks.CHECKS,
+            *checks.DATABASE_CHECKS,
+            *checks.OF_PARTS,
+            *live_checks.CHECKS,
+        )
         for found in _CHECK.findall(inspect.getdoc(check) or "")
     )
     for name in sorted(described):

@@ -18,12 +18,13 @@ from django.apps import apps
 from django.conf import settings
 from django.core.exceptions import ImproperlyConfigured
 from django.core.handlers.asgi import ASGIHandler
-from django.urls import NoReverseMatch, reverse
+from django.urls import NoReverseMatch, get_script_prefix, reverse
 
 from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.errors import DisconnectShutdown
 from realtime.monitoring import application as monitoring
+from realtime.node.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import serving
@@ -45,7 +46,11 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
+from realtime.transports.bodies import Expected, Incoming
+from realtime.transports.every_path import every_path
+from realtime.transports.handshake import handshake
 from realtime.transports.last_response import last_response
+from realtime.transports.private_pages import with_privacy
 from realtime.transports.servers import daphne, granian, signals, uvicorn_heads, uvicorn_sockets
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS, serves_sockjs
@@ -76,6 +81,7 @@ _SERVES_NO_SUCH = (
 WebSocket. With a traceback for each, a stranger who opens them could fill the log."""
 
 _UPGRADE_EXPECTED = http.Response(400, b"Bad Request\n", "text/plain; charset=utf-8")
+_OTHER_ORIGIN = http.Response(403, b"Other origin\n", "text/plain; charset=utf-8")
 
 _UNAVAILABLE = http.Response(503, b"Service Unavailable\n", "text/plain; charset=utf-8")
 
@@ -111,6 +117,14 @@ def application(
     return _Application(django_application, websocket, api, settle_heap)
 
 
+def _trusts_page(node: Node | None, scope: Scope) -> bool:
+    """Return whether cookies count of the page that sent a request, as a handshake would find."""
+    if node is None or not node.hooks.wants_handshake:
+        return True
+    extra, site_headers = node.config.handshake_headers, node.hooks.site_headers
+    return node.hooks.trusts_page(handshake(scope, "json", extra, site_headers=site_headers))
+
+
 class _Application:
     def __init__(
         self,
@@ -125,6 +139,8 @@ class _Application:
         self._serves_only_http = isinstance(django, ASGIHandler)
         self._websocket = websocket or (None if self._serves_only_http else django)
         self._body_limit: int | None = settings.DATA_UPLOAD_MAX_MEMORY_SIZE
+        # Django takes it off the path of a request, if it is there, and writes it into addresses
+        self._script_name: str = (settings.FORCE_SCRIPT_NAME or "").rstrip("/")
         self._sockjs = SockJS(self._body_limit)
         self._streaming = streaming.Streaming()
         self._api = api
@@ -135,6 +151,8 @@ class _Application:
         )
         granian.install()
         self._api_path: str | None = None
+        self._paths: Config | None = None
+        """Names the paths of the service, once its options were found to have mistakes."""
         self._has_started = False
         self._failed = False
         self._retry_at = 0.0
@@ -152,7 +170,8 @@ class _Application:
             case _:
                 await self._django(scope, receive, send)
 
-    async def _http(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _http(self, site_scope: Scope, receive: Receive, send: Send) -> None:
+        scope = self._below_script_name(site_scope)
         if not self._has_started and monitoring.asks_live(path_of(scope), _config()):
             # at once: no answer to that waits for Redis
             await monitoring.serve(None, serving.config(), scope, receive, send)
@@ -162,6 +181,9 @@ class _Application:
             node = await self._start(wait=not self._failed)
         self._has_started = node is not None
         config = _config() if node is None else node.config
+        if config is None and self._is_ours(path_of(scope)):
+            await respond(Exchange(scope, receive, send), _UNAVAILABLE)
+            return
         if config is not None:
             path = path_of(scope)
             if node is not None and self._api and (api := self._find_api()) is not None:
@@ -179,7 +201,8 @@ class _Application:
                 return
             if serves_websocket(path, config) or serves_socket(path, config):
                 headers = [(b"sec-websocket-version", b"13")]
-                await respond(Exchange(scope, receive, send), _UPGRADE_EXPECTED, headers)
+                refused = _UPGRADE_EXPECTED if _trusts_page(node, scope) else _OTHER_ORIGIN
+                await respond(Exchange(scope, receive, send), refused, headers)
                 return
             is_sockjs = serves_sockjs(path, config)
             if is_sockjs or streaming.serves(path, config):
@@ -194,44 +217,58 @@ class _Application:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
                 return
-        send = last_response(node, scope, send)
+        scope, send = with_privacy(site_scope, last_response(node, scope, send))
         await self._django({**scope, BEGUN: time.time()}, receive, send)
 
-    def _rule_of_body(self, scope: Scope) -> tuple[http.Response | None, int | None]:
-        """Decide about a request with a body from its head; see `daphne_request.BodyRule`.
+    def _below_script_name(self, scope: Scope) -> Scope:
+        return {**scope, "root_path": self._script_name} if self._script_name else scope
+
+    def _rule_of_body(self, scope: Scope) -> Expected:
+        """Decide about a request with a body from its head.
 
         With `api` off the middleware of the site must see the request, so only its size counts.
         """
         config = _config()
+        path = path_of(self._below_script_name(scope))
         if config is None:
-            return None, None
-        path = path_of(scope)
+            return Expected(_UNAVAILABLE if self._is_ours(path) else None)
         if self._api and (api := self._find_api()) is not None:
-            if path == api:
-                return refuse_command(config, scope), self._body_limit
-            if method_name(path, api) is not None:
-                return refuse_method(config, scope), self._body_limit
+            refuse = refuse_command if path == api else refuse_method
+            if path == api or method_name(path, api) is not None:
+                trusted = Incoming(counts=False)
+                return Expected(refuse(config, scope), self._body_limit, trusted)
         if serves_sockjs(path, config):
-            return None, self._body_limit
+            return Expected(None, self._body_limit, Incoming())
         if streaming.serves(path, config):
-            return None, streaming.BODY_MAX_BYTES
-        return None, config.site_body_max_size or None
+            return self._rule_of_stream(path, config)
+        return Expected(None, config.site_body_max_size or None)
 
-    async def _socket(self, scope: Scope, receive: Receive, send: Send) -> None:
+    def _rule_of_stream(self, path: str, config: Config) -> Expected:
+        node = serving.node()
+        admission = node.admission if node is not None and streaming.begins(path, config) else None
+        try:
+            if admission is not None:
+                admission.check_limit()
+        except NotAdmitted as refused:
+            return Expected(_UNAVAILABLE, retry_after=refused.retry_after)
+        return Expected(None, streaming.BODY_MAX_BYTES, Incoming(), admission)
+
+    async def _socket(self, site_scope: Scope, receive: Receive, send: Send) -> None:
+        scope = self._below_script_name(site_scope)
         node, disconnect = None, None
         try:
             node = await self._start()
         except asyncio.CancelledError:  # daphne ends its applications when it stops
             disconnect = DisconnectShutdown()
         config = _config() if node is None else node.config
-        consumer = None if config is None else self._find_consumer(path_of(scope), config)
+        consumer = self._find_consumer(path_of(scope), config or self._readable_paths())
         if consumer is not None and node is not None:
             await consumer(scope, receive, send)
         elif consumer is not None and config is not None:
             await consumer.turn_away(config, scope, receive, send, disconnect)
         elif disconnect is not None:
             raise asyncio.CancelledError
-        elif not await self._serves_socket(scope, receive, send):
+        elif consumer is not None or not await self._serves_socket(site_scope, receive, send):
             await receive()
             if node is None:
                 await deny(scope, send, 503, b"Service Unavailable\n")
@@ -250,14 +287,32 @@ class _Application:
             return False
         return True
 
+    def _is_ours(self, path: str) -> bool:
+        """Return whether a path is one of the service, whose options have mistakes."""
+        paths = self._readable_paths()
+        return (
+            self._takes_api(path)
+            or monitoring.serves(path, paths)
+            or self._find_consumer(path, paths) is not None
+            or serves_sockjs(path, paths)
+            or streaming.serves(path, paths)
+        )
+
+    def _readable_paths(self) -> Config:
+        if self._paths is None:
+            self._paths = every_path(serving.readable_config())
+        return self._paths
+
     def _takes_socket(self, path: str) -> bool:
         """Return whether a WebSocket with this path is ours."""
         config = _config()
+        path = path.removeprefix(self._script_name)
         return config is not None and self._find_consumer(path, config) is not None
 
     def _takes_api(self, path: str) -> bool:
         """Return whether a path is one of the server API."""
         api = self._find_api() if self._api else None
+        path = path.removeprefix(self._script_name)
         return api is not None and (path == api or method_name(path, api) is not None)
 
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
@@ -353,7 +408,7 @@ class _Application:
         """Return the path of the server API in the site's URLconf; None if it is not there."""
         if self._api_path is None:
             try:
-                self._api_path = reverse(API_URL_NAME)
+                self._api_path = "/" + reverse(API_URL_NAME).removeprefix(get_script_prefix())
             except NoReverseMatch:
                 self._api = False
         return self._api_path

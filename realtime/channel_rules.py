@@ -20,6 +20,7 @@ from realtime.errors import (
     BadRequest,
     LimitExceeded,
     NamespaceNotFound,
+    NotAnObject,
     PermissionDenied,
 )
 from realtime.payload import Payload
@@ -285,47 +286,48 @@ def check_data(options: ChannelOptions, data: Payload) -> None:
     """Check that a payload may be published into a channel.
 
     Raises:
-        BadRequest: `publication_data_format` wants an object, and it is another value.
+        NotAnObject: `publication_data_format` wants an object, and it is another value.
     """
     if options.publication_data_format == "json_object" and not data.json.startswith(b"{"):
-        raise BadRequest
+        raise NotAnObject
 
 
 # rights
 
 
-def may_read_presence(options: ChannelOptions, user: str, subscribed: bool) -> bool:
-    """Return whether the options let a client read presence, where there is any."""
+def may_read_presence(options: ChannelOptions, user: str) -> bool:
+    """Return whether the options let a subscriber read presence, where there is any."""
     return (user != "" or options.allow_presence_for_anonymous) and (
-        options.allow_presence_for_client or (options.allow_presence_for_subscriber and subscribed)
+        options.allow_presence_for_client or options.allow_presence_for_subscriber
     )
 
 
-def may_read_history(options: ChannelOptions, user: str, subscribed: bool) -> bool:
-    """Return whether the options let a client read history, where there is any."""
+def may_read_history(options: ChannelOptions, user: str) -> bool:
+    """Return whether the options let a subscriber read history, where there is any."""
     return (user != "" or options.allow_history_for_anonymous) and (
-        options.allow_history_for_client or (options.allow_history_for_subscriber and subscribed)
+        options.allow_history_for_client or options.allow_history_for_subscriber
     )
 
 
 # what a subscription of the second generation has
 
 
-def is_recoverable(options: ChannelOptions, user: str, asked: bool) -> bool:
+def is_recoverable(options: ChannelOptions, user: str, asked: bool, insecure: bool = False) -> bool:
     """Return whether a subscription recovers: every one does, or the client may ask for it.
 
     Args:
         options: the options of the channel.
         user: the user ID of the client.
         asked: whether the client asks for it.
+        insecure: whether `client_insecure` lets every client read history and presence.
     """
     return options.keeps_history and (
         options.force_recovery
-        or (asked and (options.allow_recovery or may_read_history(options, user, True)))
+        or (asked and (options.allow_recovery or insecure or may_read_history(options, user)))
     )
 
 
-def is_positioned(options: ChannelOptions, user: str, asked: bool) -> bool:
+def is_positioned(options: ChannelOptions, user: str, asked: bool, insecure: bool = False) -> bool:
     """Return whether the position of a subscription is checked, without regard to recovery.
 
     A recoverable subscription has a position, too. The arguments are those of `is_recoverable`.
@@ -333,15 +335,15 @@ def is_positioned(options: ChannelOptions, user: str, asked: bool) -> bool:
     return options.keeps_history and (
         options.force_positioning
         or options.force_recovery
-        or (asked and (options.allow_positioning or may_read_history(options, user, True)))
+        or (asked and (options.allow_positioning or insecure or may_read_history(options, user)))
     )
 
 
-def receives_joins(options: ChannelOptions, user: str, asked: bool) -> bool:
+def receives_joins(options: ChannelOptions, user: str, asked: bool, insecure: bool = False) -> bool:
     """Return whether a subscriber gets joins and leaves.
 
     The arguments are those of `is_recoverable`.
     """
     return bool(options.join_leave) and (
-        options.force_push_join_leave or (asked and may_read_presence(options, user, True))
+        options.force_push_join_leave or (asked and (insecure or may_read_presence(options, user)))
     )

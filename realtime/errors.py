@@ -120,6 +120,12 @@ class BadRequest(Error):
     code, message = 107, "bad request"
 
 
+class NotAnObject(BadRequest, ValueError):
+    """`publication_data_format` wants a JSON object, and the data are another value."""
+
+    message = "bad request: the data must be a JSON object"
+
+
 class NotAvailable(Error):
     """The feature is off for this channel, or for clients."""
 

@@ -148,6 +148,10 @@ class Outage:
         last, self._last = self._last, now
         return now - last >= self.QUIET and not self._announced
 
+    def within(self, seconds: float) -> bool:
+        """Return whether something failed, or was interrupted, in the last `seconds`."""
+        return self._announced > 0 or time.monotonic() - self._last < seconds
+
     def announced(self) -> None:
         """Note that the reason for failures from now on is in the log."""
         self._announced += 1

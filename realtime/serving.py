@@ -25,14 +25,15 @@ from realtime.config.reader import InvalidOptions
 from realtime.config.sources import Configuration
 from realtime.engine import factory
 from realtime.engine.factory import Engines
+from realtime.engine.redis.opening import RedisEngines
 from realtime.engine.redis.redis_bus import RedisBus
-from realtime.engine.traced import traced_engine
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.hooks.events import Events
 from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import site_hooks
 from realtime.node.node import Node
+from realtime.operators.observer import NodeObserver
 from realtime.server_api import blocking
 from realtime.server_api.durable import PendingRows, RowWriter
 from realtime.server_api.online import OnlineUsers
@@ -101,6 +102,10 @@ class Serving:
             InvalidOptions: the options have mistakes.
         """
         return self._configuration.current()
+
+    def readable_config(self) -> Config:
+        """Return the configuration without the options that have mistakes."""
+        return self._configuration.examine().config
 
     # nodes
 
@@ -171,11 +176,10 @@ class Serving:
                 'The hooks of the site are not loaded. Is "realtime" in INSTALLED_APPS?'
             )
         config = self.config()
-        spans = tracing.spans()
-        hooks = site_hooks(config, self._hooks, connections, spans)
+        hooks = site_hooks(config, self._hooks, connections, tracing.spans())
         with self._lock:
-            engine = traced_engine(self._engines.engine(config), spans, config)
-        node = Node(
+            engine = self._engines.of(config).engine(config)
+        return Node(
             config,
             engine,
             hooks,
@@ -183,9 +187,8 @@ class Serving:
             sources.observer_keys(),
             version=__version__,
             lists_users=self.online is not None,
+            observe=NodeObserver,
         )
-        node.spans = spans
-        return node
 
     def reason_of(self, error: Exception, timeout: float = 0) -> str | None:
         """Return why `start` failed, as a sentence; None if it takes a traceback to say it.
@@ -193,11 +196,16 @@ class Serving:
         Args:
             timeout: seconds that it was given; 0 for no limit.
         """
-        if isinstance(error, TimeoutError) and (hosts := self.redis_hosts()):
+        if isinstance(error, TimeoutError) and (hosts := self._labels()):
             return f"no answer within {timeout:g} s from Redis at {', '.join(hosts)}"
         if isinstance(error, EngineUnavailable | InvalidOptions | InvalidKey):
             return str(error)
         return None
+
+    def _labels(self) -> list[str]:
+        config = self.config()
+        with self._lock:
+            return self._engines.of(config).labels(config)
 
     def node(self) -> Node | None:
         """Return the node of the running loop, if it is started."""
@@ -205,14 +213,12 @@ class Serving:
 
     def begin_stop(self) -> None:
         """Begin to close the clients of the running loop's node; `stop` completes it."""
-        node = self._nodes.get(asyncio.get_event_loop())
-        if node is not None:
+        if (node := self._nodes.get(asyncio.get_event_loop())) is not None:
             node.begin_stop()
 
     def on_signal(self) -> None:
         """Begin to stop the running loop's node; at a second signal, close all clients at once."""
-        node = self._nodes.get(asyncio.get_event_loop())
-        if node is not None:
+        if (node := self._nodes.get(asyncio.get_event_loop())) is not None:
             node.on_signal()
 
     async def drained(self) -> None:
@@ -338,30 +344,25 @@ class Serving:
         return blocking.run(work(self._blocking_member(config, timeout)))
 
     def _blocking_member(self, config: Config, timeout: float | None = None) -> Member:
+        engines = self._engines.of(config)
         with self._lock:
             if timeout is not None:
                 member = self._impatient.get(timeout)
                 if member is None or member.config is not config:
-                    member = Member(config, self._engines.blocking_store(config, timeout))
+                    member = Member(config, engines.blocking_store(config, timeout))
                     self._impatient[timeout] = member
                 return member
             if self._member is None or self._member.config is not config:
-                self._member = Member(config, self._engines.blocking_store(config))
+                self._member = Member(config, engines.blocking_store(config))
                 for node in self._nodes.values():
                     self._member.counters = node.counters
             return self._member
 
-    def redis_bus(self, config: Config) -> RedisBus:
-        """Return the bus to the Redis that keeps streams and presence; with Redis only."""
+    def redis_bus(self, config: Config) -> RedisBus | None:
+        """Return the bus to the Redis that keeps streams and presence; None without Redis."""
+        engines = self._engines.of(config)
         with self._lock:
-            return self._engines.redis_bus(config)
-
-    def redis_hosts(self) -> list[str]:
-        """Return the addresses of the Redis servers, without passwords; empty without Redis."""
-        config = self.config()
-        if not factory.is_shared(config):
-            return []
-        return self.redis_bus(config).servers.labels()
+            return engines.bus(config) if isinstance(engines, RedisEngines) else None
 
 
 def refuse_on_loop(async_name: str = "") -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import redis
+
 from tests.redis_server import RedisServer, redis_binary
 from tests.server import wait_until
 
@@ -70,14 +72,23 @@ class Sentinel:
 
     def planned_failover(self) -> None:
         """Have the sentinel promote the replica. The old master goes on for ten seconds."""
-        with self._sentinel.client() as client:
-            client.execute_command("SENTINEL", "FAILOVER", self.master_name)
+        wait_until(self._begins_failover, FAILOVER_TIMEOUT, "a replica that can be promoted")
         self.master, self.replica = self.replica, self.master
         wait_until(self._names_master, FAILOVER_TIMEOUT, "a new master")
 
+    def _begins_failover(self) -> bool:
+        with self._sentinel.client() as client:
+            try:
+                client.execute_command("SENTINEL", "FAILOVER", self.master_name)
+            except redis.ResponseError:  # it has not heard from the replica yet
+                return False
+        return True
+
     def _in_sync(self) -> bool:
-        with self.replica.client() as client:
-            return bool(client.info("replication").get("master_link_status") == "up")
+        """A master sends writes up to a second after the replica's link is up."""
+        with self.master.client() as client:
+            client.set("in sync", 1, ex=1)
+            return bool(client.wait(1, 100) == 1)
 
     def _knows_replica(self) -> bool:
         with self._sentinel.client() as client:

@@ -35,13 +35,15 @@ PURE = (
     "realtime.streams.tag_filters",
     "realtime.cluster.control",
     "realtime.cluster.survey",
-    "realtime.cluster.user_surveys",
-    "realtime.clients.checking",
+    "realtime.auth.claims",
+    "realtime.clients.checks",
     "realtime.clients.rules",
     "realtime.clients.session",
+    "realtime.node.hooks",
     "realtime.engine.base",
     "realtime.engine.nodes",
     "realtime.engine.epochs",
+    "realtime.engine.limits",
     "realtime.engine.lists",
     "realtime.engine.once",
     "realtime.engine.versions",
@@ -51,6 +53,7 @@ PURE = (
     "realtime.redis.slots",
     "realtime.engine.redis.records",
     "realtime.redis.commands",
+    "realtime.operators.questions",
 )
 """No event loop, no I/O, no Django."""
 
@@ -74,10 +77,12 @@ CORE = (
 
 NOT_CORE = (
     "realtime.config.error_reports",
+    "realtime.config.parts",
     "realtime.config.sources",
     "realtime.engine.factory",
     "realtime.engine.redis.foreign",
     "realtime.engine.redis.layer",
+    "realtime.engine.redis.opening",
 )
 """Modules in these rooms that read the configuration in force, or are what Django or Channels asks
 for."""
@@ -109,9 +114,10 @@ DJANGO_SIDE = (
     "realtime.pending",
     "realtime.online",
     "realtime.live",
-    "realtime.console",
+    "realtime.tools",
     "realtime.debug",
     "realtime.config.error_reports",
+    "realtime.config.parts",
     "realtime.hooks",
     "realtime.logout",
     "realtime.management",
@@ -123,6 +129,7 @@ DJANGO_SIDE = (
     "realtime.templatetags",
     "realtime.testing",
     "realtime.tokens",
+    "realtime.transports.private_pages",
     "realtime.typed",
     "realtime.urls",
     "realtime.views",

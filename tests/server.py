@@ -71,6 +71,10 @@ COMMANDS: Mapping[str, tuple[list[str], str]] = {
         ["uvicorn", "--port", "{port}", "--ws", "websockets-sansio"],
         r"running on http://127\.0\.0\.1:(\d+)",
     ),
+    "uvicorn-h11": (
+        ["uvicorn", "--port", "{port}", "--ws", "websockets-sansio", "--http", "h11"],
+        r"running on http://127\.0\.0\.1:(\d+)",
+    ),
     # h11 counts a head only when it comes in several parts
     "uvicorn-long-heads": (
         ["uvicorn", "--port", "{port}", "--h11-max-incomplete-event-size", "65536"],

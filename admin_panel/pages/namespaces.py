@@ -26,6 +26,7 @@ from ..words import duration
 ORIGINS: Mapping[str, str | Promise] = {
     "environment": gettext_lazy("environment"),
     "settings": gettext_lazy("settings"),
+    "defaults": gettext_lazy("settings"),
     "file": gettext_lazy("config file"),
     "override": gettext_lazy("test"),
 }

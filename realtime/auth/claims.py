@@ -99,8 +99,10 @@ class SubscribeToken(Struct, frozen=True, gc=False):
     overrides: Overrides | None = None
     refreshed_until: float | None = None
     """When a subscription expires that is refreshed with this token: `eto` has no effect then."""
+    is_nameless: bool = False
+    """Whether the token has no claim of a user, not even one that is no user ID."""
 
-    def is_for(self, client: str, user: str) -> bool:
+    def is_for(self, client: str, user: str, *, absent_is_anonymous: bool) -> bool:
         """Return whether it is the token of this client, or of this user.
 
         Anonymous clients have no user ID in common, so a token that also names a client is for
@@ -109,8 +111,10 @@ class SubscribeToken(Struct, frozen=True, gc=False):
         Args:
             client: the client ID of the connection.
             user: the user ID of the connection; "" for an anonymous one.
+            absent_is_anonymous: whether a token without a user is for anonymous clients.
         """
-        of_user = self.user == user and (user != "" or self.client == "")
+        named = "" if self.is_nameless and absent_is_anonymous else self.user
+        of_user = named == user and (user != "" or self.client == "")
         return of_user or self.client == client != ""
 
 
@@ -225,16 +229,18 @@ def read_subscribe(claims: bytes, now: float, expected: Expected = ANYBODY) -> S
     data = _payload("data", decoded.data, decoded.b64data)
     expire_at = _number(decoded.expire_at)
     token_expires_at = _check_times(decoded, now)
+    claim_of_user = _claim_of_user(decoded.sub, claims, expected)
     return SubscribeToken(
         client=decoded.client or "",
         channel=decoded.channel or "",
         info=info,
         expires_at=_life(expire_at, None if decoded.eto else token_expires_at),
         token_expires_at=token_expires_at,
-        user=_text(_claim_of_user(decoded.sub, claims, expected)),
+        user=_text(claim_of_user),
         data=data,
         overrides=_overrides(decoded.override),
         refreshed_until=_life(expire_at, token_expires_at),
+        is_nameless=_is_absent(claim_of_user),
     )
 
 
@@ -327,11 +333,15 @@ def _user(claim: Raw) -> str:
     Raises:
         InvalidToken: it is not a string.
     """
-    if bytes(claim) in (b"", b"null"):
+    if _is_absent(claim):
         return ""
     if (user := _text(claim)) is None:
         raise InvalidToken("claims have the wrong types")
     return user
+
+
+def _is_absent(claim: Raw) -> bool:
+    return bytes(claim) in (b"", b"null")
 
 
 def _text(claim: Raw) -> str | None:

@@ -1,6 +1,9 @@
 """System checks: they report mistakes in the configuration at start, each kind with its own id.
 
     options  mistakes in single options, options without effect, misspelt variables
+    effects  options that have no effect without another one
+    site_settings
+             settings of the site, and values, that defeat an option
     access   what anyone may do, and which pages may connect
     tokens   keys, and the views that sign tokens
     engine   engine and channel layer
@@ -28,6 +31,7 @@ from django.core.checks.registry import registry
 
 from realtime.checks import (
     access,
+    effects,
     engine,
     hooks,
     online,
@@ -35,10 +39,12 @@ from realtime.checks import (
     panel,
     pending,
     server,
+    site_settings,
     tokens,
     typed,
 )
 from realtime.config import sources
+from realtime.config.parts import check_service
 from realtime.config.sources import Report
 
 TAG = "realtime"
@@ -71,7 +77,6 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     tokens.check_login_of_views,
     hooks.check_private_channels,
     hooks.check_patterns,
-    hooks.check_gaps,
     hooks.check_threads,
     access.check_login_sessions,
     access.check_user_ids,
@@ -89,12 +94,13 @@ CHECKS: Sequence[Callable[[Report], list[CheckMessage]]] = (
     online.check_joins_of_users,
     typed.check_declarations,
     typed.check_declared_patterns,
+    effects.check_needs,
+    site_settings.check_rows,
 )
 """The checks of the options, in the order of their messages."""
 
 DATABASE_CHECKS: Sequence[Callable[..., list[CheckMessage]]] = (pending.check_pending,)
 """Those that query databases; Django runs them for `check --database` and `migrate`."""
-
 
 OF_SOURCES = (
     options.check_options,
@@ -103,6 +109,9 @@ OF_SOURCES = (
     options.check_environment,
 )
 """Those that are run after mistakes in the options."""
+
+OF_PARTS: Sequence[Callable[..., list[CheckMessage]]] = (check_service,)
+"""Those that apps of this package register themselves."""
 
 
 def register() -> None:

@@ -90,7 +90,7 @@ def check_insecure(report: Report) -> list[CheckMessage]:
             (
                 "client_insecure",
                 config.client_insecure,
-                "anyone may connect, subscribe and publish",
+                "anyone may connect, subscribe, publish, and read presence and history",
             ),
             ("api_insecure", config.api_insecure, "anyone who can reach the server API may use it"),
             (
@@ -137,10 +137,10 @@ def check_origins(report: Report) -> list[CheckMessage]:
     ]
 
 
-def _any_page_may_connect(config: Config) -> bool:
-    patterns = config.allowed_origins
-    if patterns is not None:
-        patterns = tuple(filter(origins.is_pattern, patterns))  # E011 reports the others
+def _cookies_of_any_page_count(config: Config) -> bool:
+    if config.allowed_origins is None:
+        return False  # those of pages of other hosts do not
+    patterns = tuple(filter(origins.is_pattern, config.allowed_origins))  # E011 reports the others
     return origins.is_allowed(_SOME_ORIGIN, patterns)
 
 
@@ -166,9 +166,7 @@ def _never_matches(pattern: str) -> str:
 def check_origins_of_sessions(report: Report) -> list[CheckMessage]:
     """W011: with `session_authentication`, `allowed_origins` accepts pages of any site."""
     config = report.config
-    if not config.session_authentication or config.allowed_origins is None:
-        return []
-    if not _any_page_may_connect(config):
+    if not config.session_authentication or not _cookies_of_any_page_count(config):
         return []
     return [
         checks.Warning(
@@ -188,13 +186,13 @@ def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
     gets_cookies = own is None or "cookie" in map(str.lower, own)
     if not config.proxy_connect_endpoint or not gets_cookies:
         return []
-    if not _any_page_may_connect(config):
+    if not _cookies_of_any_page_count(config):
         return []
     return [
         checks.Warning(
-            "proxy_connect_endpoint gets the cookies of the handshake, and pages of any site may"
-            " connect: if the endpoint identifies users by cookies, any page can connect as its"
-            " visitor.",
+            "proxy_connect_endpoint gets the cookies of the handshake, and allowed_origins allows"
+            " pages of any site: if the endpoint identifies users by cookies, any page can connect"
+            " as its visitor.",
             hint="List your own origins in allowed_origins, or silence realtime.W013 if the"
             " endpoint ignores cookies or checks the header Origin.",
             id="realtime.W013",
@@ -204,13 +202,13 @@ def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
 
 def check_origins_of_hooks(report: Report) -> list[CheckMessage]:
     """W026: a hook reads headers of handshakes, which pages of any site may open."""
-    if not _any_page_may_connect(report.config):
+    if not _cookies_of_any_page_count(report.config):
         return []
     return [
         checks.Warning(
             f"The hook {getattr(function, '__qualname__', function)} reads headers of the"
-            " handshake, and pages of any site may connect: if it identifies users by cookies, any"
-            " page can act as its visitor.",
+            " handshake, and allowed_origins allows pages of any site: if it identifies users by"
+            " cookies, any page can act as its visitor.",
             hint="List your own origins in allowed_origins, or silence realtime.W026 if the hook"
             " ignores cookies or checks the header Origin.",
             id="realtime.W026",

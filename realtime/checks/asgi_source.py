@@ -46,7 +46,7 @@ def mistake_in(path: str) -> str:
         path: the dotted path of the application.
     """
     name, _, attribute = path.rpartition(".")
-    spec = _find(name) if name and attribute else None
+    spec = find(name) if name and attribute else None
     if spec is None:
         return f"{path!r} cannot be found"
     module = _read(spec)
@@ -54,34 +54,55 @@ def mistake_in(path: str) -> str:
         return ""
     if attribute not in module.names and not module.hides_names:
         return f"{path!r} cannot be found: its module has no {attribute!r}"
-    return "" if _may_have_service(module) else f"{path!r} has an application without the service"
+    lacks = _has_service(module) is False
+    return f"{path!r} has an application without the service" if lacks else ""
 
 
-def _may_have_service(first: _Module) -> bool:
-    waiting, seen = deque([first]), set[str]()
+def has_service(name: str) -> bool | None:
+    """Return whether a module of a site has the service; None if the module itself hides that.
+
+    Args:
+        name: of the module. Packages that are installed are not searched.
+    """
+    spec = find(name)
+    module = _read(spec) if spec is not None else None
+    if module is None:
+        return None
+    found = _has_service(module, also_installed=False)
+    return None if found is None and module.hides_imports else bool(found)
+
+
+def _has_service(first: _Module, *, also_installed: bool = True) -> bool | None:
+    waiting, seen, hidden = deque([first]), set[str](), False
     while waiting:
         module = waiting.popleft()
-        if module.hides_imports or any(_is_of(name, *_SERVICE) for name in module.imports):
+        if any(_is_of(name, *_SERVICE) for name in module.imports):
             return True
+        hidden = hidden or module.hides_imports
         for name in sorted(module.imports - seen):
             seen.add(name)
             if name.partition(".")[0] in _FRAMEWORKS:
                 continue
-            spec = _find(name)
+            spec = find(name)
             if spec is None:
                 continue  # a name in a module, or a module that an `except` goes without
+            if not also_installed and "-packages" in (spec.origin or ""):
+                continue
             read = _read(spec)
-            if read is None or len(seen) > MAX_MODULES:
-                return True
-            waiting.append(read)
-    return False
+            if len(seen) > MAX_MODULES:
+                return None
+            if read is None:
+                hidden = True
+            else:
+                waiting.append(read)
+    return None if hidden else False
 
 
 def _is_of(name: str, *packages: str) -> bool:
     return any(name == package or name.startswith(f"{package}.") for package in packages)
 
 
-def _find(name: str) -> ModuleSpec | None:
+def find(name: str) -> ModuleSpec | None:
     """Return where a module is, without an import of the packages above it; None if nowhere."""
     spec: ModuleSpec | None = None
     path: Sequence[str] | None = None
@@ -132,15 +153,6 @@ def _read(spec: ModuleSpec) -> _Module | None:
     return _describe(
         tree, spec.name if spec.submodule_search_locations is not None else spec.parent
     )
-
-
-def names_service(tree: ast.Module) -> bool:
-    """Return whether a module imports the service itself.
-
-    Args:
-        tree: of its source.
-    """
-    return any(_is_of(name, *_SERVICE) for name in _describe(tree, None).imports)
 
 
 def _describe(tree: ast.Module, package: str | None) -> _Module:

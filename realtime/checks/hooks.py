@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-import re
 from importlib.metadata import version
 
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime import channel_rules
-from realtime.config.options import Config
 from realtime.config.sources import Report
-from realtime.errors import Error
+from realtime.hooks.deciding import may_match
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import threads_can_be_chosen
 from realtime.pages import page_config
@@ -40,7 +37,7 @@ def check_proxies(report: Report) -> list[CheckMessage]:
                 *((f"namespace {n!r}", n, options) for n, options in config.namespaces.items()),
             )
             if getattr(options, f"proxy_{kind}")
-            and not any(may_match(pattern.text, name, config) for pattern, _ in entries)
+            and not any(may_match(pattern, name, config) for pattern, _ in entries)
         )
     return messages
 
@@ -65,59 +62,16 @@ def check_private_channels(report: Report) -> list[CheckMessage]:
 def check_patterns(report: Report) -> list[CheckMessage]:
     """W022: a hook's pattern names a namespace that is not configured."""
     config = report.config
-    texts = dict.fromkeys(pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
+    patterns = {each.text: each for each, _ in (*registry.subscribe, *registry.publish)}
     return [
         checks.Warning(
             f"The pattern {text!r} of a hook matches no channel: its namespace is not configured.",
             hint="Add the namespace to the option namespaces, or correct the pattern.",
             id="realtime.W022",
         )
-        for text in texts
-        if not any(may_match(text, name, config) for name in ("", *config.namespaces))
+        for text, pattern in patterns.items()
+        if not any(may_match(pattern, name, config) for name in ("", *config.namespaces))
     ]
-
-
-def check_gaps(report: Report) -> list[CheckMessage]:
-    """W053: a hook's pattern ends with a name in braces, and clients may use channels with one
-    colon more, which it does not match.
-    """
-    config = report.config
-    messages: list[CheckMessage] = []
-    for kind, endpoint, entries, may in (
-        ("subscribe", config.proxy_subscribe_endpoint, registry.subscribe, "subscribe to"),
-        ("publish", config.proxy_publish_endpoint, registry.publish, "publish into"),
-    ):
-        for pattern, _ in entries:
-            if not pattern.text.endswith("}"):
-                continue
-            beyond = pattern.fill(dict.fromkeys(pattern.names, "x"), "x") + ":x"
-            if registry.find(entries, beyond) is None and _is_open(kind, beyond, config, endpoint):
-                messages.append(
-                    checks.Warning(
-                        f"The {kind} hook for {pattern.text!r} is not asked about {beyond!r}, and"
-                        f" the options let clients {may} it: a name in braces matches no colon.",
-                        hint="End the pattern with * instead, or forbid such names by the option"
-                        " channel_regex.",
-                        id="realtime.W053",
-                    )
-                )
-    return messages
-
-
-def _is_open(kind: str, channel: str, config: Config, endpoint: str) -> bool:
-    """Return whether the options alone let a client subscribe to a channel, or publish into it."""
-    try:
-        options = channel_rules.check_channel(channel, config)
-        channel_rules.check_pattern(channel, options, config)
-    except Error:
-        return False
-    if channel_rules.is_private(channel, config) or (
-        endpoint and getattr(options, f"proxy_{kind}")
-    ):
-        return False
-    if kind == "subscribe":
-        return options.allow_subscribe_for_client
-    return options.allow_publish_for_client or options.allow_publish_for_subscriber
 
 
 def check_threads(report: Report) -> list[CheckMessage]:
@@ -132,17 +86,3 @@ def check_threads(report: Report) -> list[CheckMessage]:
             id="realtime.W023",
         )
     ]
-
-
-def may_match(pattern: str, namespace: str, config: Config) -> bool:
-    """Return whether a pattern may match a channel of a namespace, judged by its beginning."""
-    literal = re.split(r"[*{]", pattern, maxsplit=1)[0]
-    beginning = literal.removeprefix(config.channel_private_prefix)
-    boundary = config.channel_namespace_boundary
-    if not boundary:
-        return not namespace
-    if boundary in beginning:
-        return beginning.partition(boundary)[0] == namespace
-    if not namespace:
-        return True
-    return literal != pattern and f"{namespace}{boundary}".startswith(beginning)

@@ -8,7 +8,9 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from realtime.checks import access
-from realtime.config.names import NOT_USED
+from realtime.config.names import given_items
+from realtime.config.nested_names import CHANNEL_UNUSED, why_unused
+from realtime.config.options import find_option
 from realtime.config.sources import Report
 from realtime.hooks import site_values
 from realtime.hooks.registry import registry
@@ -52,6 +54,7 @@ OPTION_ERRORS: Mapping[str, str] = {
     "leave_delay": "realtime.E050",
     "redis_partitions": "realtime.E053",
     "redis_cluster": "realtime.E054",
+    "valid_until": "realtime.E060",
 }
 """Rule of a `Problem` → id of the check that reports it."""
 
@@ -81,7 +84,8 @@ def check_options(report: Report) -> list[CheckMessage]:
     E023: `user_subscribe_to_personal` without `channel_user_boundary` or
         `allow_user_limited_channels`.
     E025: `sockjs_iframe` without origins, or with a script that cannot be trusted.
-    E026: a path, such as `websocket_handler_prefix`, does not begin with a slash.
+    E026: a path, such as `websocket_handler_prefix`, does not begin with a slash, or is that of
+        another service; `sockjs_handler_prefix` or `health_handler_prefix` ends with a slash.
     E028: `redis_wait_timeout` is not less than `redis_read_timeout`.
     E040: `pong_timeout` is not less than `ping_interval`.
     E041: a regular expression, such as `channel_regex`, is not valid.
@@ -93,6 +97,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E050: `leave_delay` without `join_leave` "user", or of more than 300 seconds.
     E053: `redis_partitions` has no use here, or does not fit the prefix.
     E054: `redis_cluster_addrs` is wrong, or another option names a Redis, too.
+    E060: the end of a previous key is in milliseconds, and not in seconds.
     """
     return [
         checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
@@ -164,11 +169,15 @@ def check_unused(report: Report) -> list[CheckMessage]:
 
 def _unused(report: Report) -> dict[str, str]:
     """Return the options that are given and have no effect, and why."""
-    given = report.sources.options.keys() & NOT_USED.keys()
+    options = report.sources.options
+    given = {name: why for name in options if not find_option(name) and (why := why_unused(name))}
+    for item in given_items(options):
+        for key in item.keys() & CHANNEL_UNUSED.keys():
+            given[f"{key} of namespace {item.get('name')}"] = CHANNEL_UNUSED[key]
     from_files = (each for each in report.sources.file_options if each.kind == "unused")
     doubled = report.sources.without_effect
     return (
-        {name: NOT_USED[name] for name in given}
+        given
         | {each.name: each.meaning for each in from_files}
         | {name: f"{counting} counts" for name, counting in doubled.items()}
     )

@@ -96,7 +96,7 @@ def check_other_package(report: Report) -> list[CheckMessage]:
 
 def check_error_reports(report: Report) -> list[CheckMessage]:
     """W024: error pages show the password in a URL of Redis."""
-    if report.sources.origins.get("redis_url") != "settings":
+    if report.sources.origins.get("redis_url") not in ("settings", "defaults"):
         return []
     if not has_password(report.config.redis_url):
         return []

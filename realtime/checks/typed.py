@@ -5,8 +5,9 @@ from __future__ import annotations
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime.checks.hooks import may_match
 from realtime.config.sources import Report
+from realtime.hooks.deciding import may_match
+from realtime.hooks.patterns import Pattern
 
 
 def check_declarations(report: Report) -> list[CheckMessage]:
@@ -30,5 +31,5 @@ def check_declared_patterns(report: Report) -> list[CheckMessage]:
             id="realtime.W056",
         )
         for text in ([] if config.types is None else config.types.patterns())
-        if not any(may_match(text, name, config) for name in ("", *config.namespaces))
+        if not any(may_match(Pattern(text), name, config) for name in ("", *config.namespaces))
     ]

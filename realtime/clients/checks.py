@@ -1,20 +1,28 @@
-"""The checks of the commands of clients, in the order in which the client learns of them.
+"""What a command of a client must pass, as tables, in the order in which the client learns of it.
 
-What comes after these tables is asked of others: a token, a hook of the site. `decider` says which
-of them decides about a subscription.
+    command ──► Attempt ──► Checks.decide ──► each check passes, or raises what the client gets
+    operator ─► Attempt ──► Checks.explain ─► the same checks, each with its outcome
 
-docs/permissions.md; docs/protocol.md, 3.6, 3.15 and 3.16.
+There is one table for each kind of command, and both ways go by it. So what operators read is what
+clients get. What comes after these tables is asked of others: a token, a hook of the site.
+`decided_by` says which of them decides about a subscription.
+
+Pure. docs/permissions.md; docs/protocol.md, 3.6, 3.15 and 3.16.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from enum import StrEnum
+from typing import NamedTuple
+
+from msgspec import Struct
 
 from realtime import channel_rules
 from realtime.auth.claims import SubscribeToken
-from realtime.clients.checking import Attempt, Check, Checks
-from realtime.config.options import ChannelOptions
+from realtime.clients.session import ClientSession
+from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     BadRequest,
     Disconnect,
@@ -25,6 +33,117 @@ from realtime.errors import (
 )
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
+_UNKNOWN = ChannelOptions()
+
+
+class Attempt(Struct, gc=False):
+    """A command about a channel. Checks fill in what later ones need."""
+
+    channel: ChannelName
+    session: ClientSession
+    config: Config
+    token: str = ""
+    """A subscription token; "" for none."""
+    room: float = math.inf
+    """How many more subscriptions the user may have."""
+    options: ChannelOptions = _UNKNOWN
+    """Those of the channel, as soon as its namespace is found."""
+    by_token: bool = False
+    """Whether a token, and no hook, decides about the subscription."""
+    needs_rights: bool = True
+    """Whether the options must let the client subscribe, also where a token decides."""
+
+    @property
+    def user(self) -> UserID:
+        """The user ID of the client."""
+        return self.session.user
+
+    @property
+    def lacks_token(self) -> bool:
+        """Whether only a token could open the channel, and there is none."""
+        return (
+            self.session.rules.any_channel_takes_token
+            and not self.token
+            and channel_rules.is_private(self.channel, self.config)
+        )
+
+    @property
+    def is_subscribed(self) -> bool:
+        """Whether the client is subscribed to the channel."""
+        return self.channel in self.session.subscriptions
+
+
+class Outcome(StrEnum):
+    """What becomes of a check."""
+
+    PASSED = "passed"
+    REFUSED = "refused"
+    NOT_ASKED = "not asked"
+    """An earlier check refuses."""
+    NEEDLESS = "needless"
+    """It is not about such a channel or client."""
+    UNKNOWN = "unknown"
+    """The site decides, and was not asked."""
+
+
+class Step(NamedTuple):
+    """A check, and what becomes of it."""
+
+    name: str
+    outcome: Outcome
+    options: tuple[str, ...] = ()
+    """The options that decide it: names of one right, the newer one first."""
+    error: Error | Disconnect | None = None
+    """What the client gets."""
+
+
+class Check(NamedTuple):
+    """One check."""
+
+    name: str
+    run: Callable[[Attempt], None]
+    """Raises what the client gets."""
+    options: tuple[str, ...] = ()
+    """See `Step`."""
+    applies: Callable[[Attempt], bool] | None = None
+    """Whether it is about such an attempt at all, once it has passed; None: always."""
+
+
+class Checks:
+    """The checks of one kind of command, in their order."""
+
+    def __init__(self, *checks: Check) -> None:
+        self.all = checks
+        self._runs = tuple(check.run for check in checks)
+
+    def decide(self, attempt: Attempt) -> None:
+        """Check an attempt.
+
+        Raises:
+            Error, Disconnect: it is refused.
+        """
+        for run in self._runs:
+            run(attempt)
+
+    def explain(self, attempt: Attempt) -> list[Step]:
+        """Return every check with what becomes of it."""
+        steps: list[Step] = []
+        refused = False
+        for name, run, options, applies in self.all:
+            if refused:
+                steps.append(Step(name, Outcome.NOT_ASKED, options))
+                continue
+            try:
+                run(attempt)
+            except (Error, Disconnect) as error:
+                refused = True
+                steps.append(Step(name, Outcome.REFUSED, options, error.with_traceback(None)))
+            else:
+                about = applies is None or applies(attempt)
+                steps.append(Step(name, Outcome.PASSED if about else Outcome.NEEDLESS, options))
+        return steps
+
+
 # names
 
 
@@ -33,13 +152,8 @@ def _characters(attempt: Attempt) -> None:
         raise BadRequest
 
 
-def _length_to_subscribe(attempt: Attempt) -> None:
-    channel_rules.check_length(attempt.channel, attempt.config, attempt.session.rules.too_long)
-
-
 def _length(attempt: Attempt) -> None:
-    if attempt.session.rules.always_checks_length:
-        channel_rules.check_length(attempt.channel, attempt.config)
+    channel_rules.check_length(attempt.channel, attempt.config, attempt.session.rules.too_long)
 
 
 def _namespace(attempt: Attempt) -> None:
@@ -51,12 +165,7 @@ def _pattern(attempt: Attempt) -> None:
         channel_rules.check_pattern(attempt.channel, attempt.options, attempt.config)
 
 
-_CHARACTERS = Check("characters", _characters)
-_LENGTH = ("channel_max_length",)
-_NAMES = (
-    _CHARACTERS,
-    Check("length", _length, _LENGTH, lambda a: a.session.rules.always_checks_length),
-)
+_NAMES = (Check("characters", _characters), Check("length", _length, ("channel_max_length",)))
 _OPTIONS = (
     Check("namespace", _namespace, ("namespaces",)),
     Check("pattern", _pattern, ("channel_regex",), lambda a: a.options.channel_regex != ""),
@@ -106,8 +215,7 @@ def _is_listing(attempt: Attempt) -> bool:
 
 
 SUBSCRIBE = Checks(
-    _CHARACTERS,
-    Check("length", _length_to_subscribe, _LENGTH),
+    *_NAMES,
     Check("limit", _limit, ("client_channel_limit",)),
     Check("room", _room, ("user_channel_limit",), lambda a: a.config.user_channel_limit > 0),
     *_OPTIONS,
@@ -133,7 +241,7 @@ SUBSCRIBE = Checks(
 )
 
 
-class Decider(StrEnum):
+class DecidedBy(StrEnum):
     """What decides about a subscription that has passed the checks."""
 
     TOKEN = "token"
@@ -141,9 +249,9 @@ class Decider(StrEnum):
     OPTIONS = "options"
 
 
-def decider(
+def decided_by(
     attempt: Attempt, site_decides: Callable[[ChannelName, ChannelOptions], bool]
-) -> Decider:
+) -> DecidedBy:
     """Return what decides about a subscription that has passed `SUBSCRIBE`.
 
     Args:
@@ -151,11 +259,11 @@ def decider(
         site_decides: whether a hook or an endpoint of the site is there for a channel.
     """
     if attempt.by_token:
-        return Decider.TOKEN
+        return DecidedBy.TOKEN
     limited = channel_rules.is_user_limited(attempt.channel, attempt.options, attempt.config)
     if not limited and site_decides(attempt.channel, attempt.options):
-        return Decider.SITE
-    return Decider.OPTIONS
+        return DecidedBy.SITE
+    return DecidedBy.OPTIONS
 
 
 def _open(attempt: Attempt) -> None:
@@ -172,6 +280,7 @@ def check_bearer(
     client: ClientID,
     user: UserID,
     *,
+    absent_is_anonymous: bool,
     nameless: type[Error] | type[Disconnect],
     wrong: type[Error] | type[Disconnect],
 ) -> None:
@@ -182,6 +291,7 @@ def check_bearer(
         channel: the channel to which the client subscribes.
         client: its client ID.
         user: its user ID.
+        absent_is_anonymous: whether a token without a user is for anonymous clients.
         nameless: what a token that names no channel leads to.
         wrong: what a token of another client, user or channel leads to.
 
@@ -190,7 +300,8 @@ def check_bearer(
     """
     if not token.channel:
         raise nameless
-    if token.channel != channel or not token.is_for(client, user):
+    is_bearer = token.is_for(client, user, absent_is_anonymous=absent_is_anonymous)
+    if token.channel != channel or not is_bearer:
         raise wrong
 
 
@@ -242,6 +353,16 @@ PUBLISH = Checks(*NAME_TO_PUBLISH.all, *RIGHT_TO_PUBLISH.all)
 
 
 # presence and history
+
+
+def _unless_insecure(run: Callable[[Attempt], None]) -> Callable[[Attempt], None]:
+    """Return a check of a right to read that every client has where the service is insecure."""
+
+    def check(attempt: Attempt) -> None:
+        if not (attempt.config.client_insecure and attempt.session.rules.insecure_reads):
+            run(attempt)
+
+    return check
 
 
 def _presence(attempt: Attempt) -> None:
@@ -296,13 +417,17 @@ RIGHT_TO_PRESENCE = Checks(
     Check("presence", _presence, ("presence",)),
     Check(
         "shown presence",
-        _shown_presence,
+        _unless_insecure(_shown_presence),
         ("allow_presence_for_subscriber", "presence_disable_for_client"),
     ),
-    Check("reader of presence", _reader_of_presence, ("allow_presence_for_anonymous",)),
+    Check(
+        "reader of presence",
+        _unless_insecure(_reader_of_presence),
+        ("allow_presence_for_anonymous",),
+    ),
     Check(
         "subscribed to presence",
-        _subscribed_to_presence,
+        _unless_insecure(_subscribed_to_presence),
         ("allow_presence_for_client", "allow_presence_for_subscriber"),
     ),
 )
@@ -311,13 +436,15 @@ RIGHT_TO_HISTORY = Checks(
     Check("history", _history, ("history_size", "history_lifetime")),
     Check(
         "shown history",
-        _shown_history,
+        _unless_insecure(_shown_history),
         ("allow_history_for_subscriber", "history_disable_for_client"),
     ),
-    Check("reader of history", _reader_of_history, ("allow_history_for_anonymous",)),
+    Check(
+        "reader of history", _unless_insecure(_reader_of_history), ("allow_history_for_anonymous",)
+    ),
     Check(
         "subscribed to history",
-        _subscribed_to_history,
+        _unless_insecure(_subscribed_to_history),
         ("allow_history_for_client", "allow_history_for_subscriber"),
     ),
 )

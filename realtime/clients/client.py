@@ -1,4 +1,4 @@
-"""Client: one connection. Owns a session and a timer; sends replies and pushes.
+"""Client: one connection. Sends replies and pushes, and closes.
 
     transport ─frame─► dispatch ─► commands ─► reply ─► outbox ─► transport
     hub ─────────────► push ──────────────────────────►┘
@@ -11,19 +11,20 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import time
 import uuid
 from itertools import islice
 from typing import Any
 
 from realtime import logs
-from realtime.clients import asking, leaving, refreshing, server_side
+from realtime.clients.renewals import Renewals
 from realtime.clients.rules import rules_of
-from realtime.clients.session import Session, State, Subscription
+from realtime.clients.session import LOST_MOST, ClientSession, SessionState
+from realtime.clients.subscriptions import ClientSubscriptions
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect, DisconnectNoPong, Error, LimitExceeded
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake
+from realtime.node.command_rates import Spent
+from realtime.node.hooks import NO_HANDSHAKE, Handshake
 from realtime.node.node import Node
 from realtime.node.outbox import Outbox, Transport
 from realtime.node.pings import Slot
@@ -32,7 +33,6 @@ from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
     SERVER_UNSUBSCRIBE,
-    SUBSCRIPTION_EXPIRED,
     ChannelName,
     ClientID,
     ClientInfo,
@@ -48,7 +48,6 @@ logger = logging.getLogger("realtime.client")
 LARGE_REPLY = 64 * 1024
 """Bytes of a reply that takes a while to make, and that may be too large for any outbox."""
 
-
 MAX_AGENT = 250
 """Characters of the name of a browser that operators see."""
 SHOWN_OF_DIGEST = 8
@@ -59,21 +58,19 @@ class Client:
     """One connection."""
 
     __slots__ = (
-        "_closing",
         "_slot",
-        "_timer",
         "codec",
-        "ends",
-        "handshake",
         "has_large_reply",
-        "heard_at",
         "id",
         "library",
         "node",
         "opened_at",
         "outbox",
         "push",
+        "renewals",
         "session",
+        "spent",
+        "subscriptions",
         "tap",
         "transport",
         "wants_pings",
@@ -96,20 +93,18 @@ class Client:
         self.node = node
         self.transport = transport
         self.codec = codec
-        self.handshake = handshake
         self.id: ClientID = str(uuid.uuid4())
         self.opened_at = node.timers.now()
-        self.session = Session(node.config, self.opened_at, rules_of(codec))
+        self.session = ClientSession(
+            node.config, self.opened_at, rules_of(codec), self.id, handshake
+        )
         self.wants_pings = wants_pings
         self._slot: Slot | None = None
         """While the server pings the client."""
-        self._closing = False
-        self.ends: dict[ChannelName, asyncio.Event] = {}
-        """The channels that the client is leaving; set when it has left."""
         self.has_large_reply = False
         """Whether a reply took long to make: others get a turn before the next command."""
-        self.heard_at: float | None = None
-        """Seconds of the loop's clock at the last command; None where no rate is counted."""
+        self.spent: Spent | None = None
+        """What it took of its rates; None until its first command, and where no rate is counted."""
         self.library = ""
         """Name and version of the client library, as the client names them."""
         self.tap: Tap | None = None
@@ -124,8 +119,10 @@ class Client:
         )
         self.push = self.outbox.append
         """Queue an encoded push."""
-        self._timer = node.timers.timer(self._due)
-        self.set_timer()
+        self.renewals = Renewals(self, node, self.session)
+        self.subscriptions = ClientSubscriptions(
+            self, node, self.session, self.outbox, self.renewals
+        )
         node.counters.opened += 1
         node.opened(self)
 
@@ -142,7 +139,7 @@ class Client:
 
         A reply that no outbox can hold becomes an error: no client could read it, however fast.
         """
-        if self._closing:
+        if self.session.closing:
             return
         message = self.codec.result(command, result)
         if len(message) > LARGE_REPLY:
@@ -164,8 +161,8 @@ class Client:
         user = self.session.user
         if user:
             channel = channel_of(command, self.codec)
-            self.node.recent.refused(user, method, channel, error.code, error.message)
-        if not self._closing and command.id:
+            self.node.observer.refused(user, method, channel, error.code, error.message)
+        if not self.session.closing and command.id:
             self.outbox.append(self.codec.error(command, error))
 
     # pings
@@ -177,7 +174,7 @@ class Client:
 
     def start_pings(self) -> None:
         """Ping the client from now on."""
-        if not self._closing:
+        if not self.session.closing:
             self._slot = self.node.pings.add(self)
 
     def ping(self) -> None:
@@ -188,8 +185,17 @@ class Client:
 
     def check_pong(self) -> None:
         """Close the connection if the client owes a pong, and has not sent it."""
-        if self.session.is_silent:
+        session, node = self.session, self.node
+        # a pong that waits behind a slow command of the client is not overdue
+        if not session.owes_pong or session.handling:
+            return
+        lost = session.lost_pongs
+        was_cut_off = node.interruptions.were_within(node.config.ping_interval)
+        if lost is None or lost >= LOST_MOST or not was_cut_off:
             self.close(DisconnectNoPong())
+        else:  # another node may have failed to pass it on
+            session.lost_pongs = lost + 1
+            session.owes_pong = False
 
     # for node, hooks and signals
 
@@ -202,6 +208,11 @@ class Client:
     def auth_session(self) -> str:
         """The auth session the connection belongs to; "" for none."""
         return self.session.auth_session
+
+    @property
+    def handshake(self) -> Handshake:
+        """The request that opened the connection."""
+        return self.session.handshake
 
     @property
     def transport_name(self) -> str:
@@ -217,10 +228,6 @@ class Client:
     def num_channels(self) -> int:
         """The number of its subscriptions, with those that are being made."""
         return len(self.session.subscriptions) + len(self.session.pending)
-
-    def caller(self) -> Caller:
-        """Describe the client for hooks."""
-        return Caller(self.id, self.session.user, self.handshake, self.session.meta)
 
     def emit(self, kind: str, **details: Any) -> None:
         """Emit a signal about this client, unless it is an observer."""
@@ -242,7 +249,7 @@ class Client:
             library=self.library,
             protocol=f"{self.codec.generation} {self.codec.format}",
             auth_session=session.auth_session[:SHOWN_OF_DIGEST],
-            quiet=None if self.heard_at is None else self.node.loop.time() - self.heard_at,
+            quiet=None if self.spent is None else self.node.loop.time() - self.spent.heard_at,
         )
 
     def mirror(self, tap: Tap | None) -> None:
@@ -252,90 +259,42 @@ class Client:
 
     def info_in(self, channel: ChannelName) -> ClientInfo:
         """Return the client info that others in the channel see."""
-        return self.info_with(self.session.subscriptions.get(channel))
-
-    def info_with(self, subscription: Subscription | None) -> ClientInfo:
-        """Return the client info, with the channel info of a subscription if there is one."""
-        info = None if subscription is None else subscription.info
-        return ClientInfo(self.session.user, self.id, self.session.conn_info, info)
+        return self.session.info_with(self.session.subscriptions.get(channel))
 
     def log_refused(self, what: str, why: Exception) -> None:
         """Log that the service refused something the client sent. `why` must hold no secret."""
         logger.info("Client %s: %s refused: %s", self.id, what, why, extra=logs.of(self))
 
-    # subscriptions of the server's making, and their end
+    # see `node.subscriber.Subscriber`
 
     async def subscribe(self, wanted: ServerSubscription) -> None:
-        """Subscribe on the server's behalf and tell the client."""
-        await server_side.subscribe(self, wanted)
+        await self.subscriptions.subscribe(wanted)
 
     async def unsubscribe(
         self, channel: ChannelName, why: UnsubscribeReason = SERVER_UNSUBSCRIBE
     ) -> None:
-        """Unsubscribe on the server's behalf and tell the client; "" means from every channel.
-
-        The client gets the push even if it is not subscribed to the channel. A subscription that
-        is still being made is not made; the client gets the push after its reply.
-        """
-        await leaving.unsubscribe(self, channel, why)
-
-    def ask_site(self, channel: ChannelName) -> None:
-        """Begin to ask the site again whether the client may stay subscribed; "" means anywhere."""
-        asking.ask_all(self, channel)
+        await self.subscriptions.unsubscribe(channel, why)
 
     def has_position(self, channel: ChannelName) -> bool:
-        """Return whether the client must not miss a publication in a channel."""
         return self.session.has_position(channel)
 
     def lose_position(self, channel: ChannelName) -> None:
-        """Begin to end a subscription, or the connection, because publications are missing."""
-        leaving.lose_position(self, channel)
+        self.subscriptions.lose_position(channel)
 
-    # time
-
-    def set_timer(self) -> None:
-        """Set the timer to the session's deadline. Call it after any change of that."""
-        self._timer.set(self.session.deadline())
-
-    def expiry_deadline(self, expires_at: float | None) -> float | None:
-        """Convert Unix seconds to the monotonic seconds of the session; None stays None."""
-        if expires_at is None:
-            return None
-        return self.node.timers.now() + expires_at - time.time()
-
-    def _due(self) -> None:
-        now = self.node.timers.now()
-        try:
-            self.session.due(now)
-        except Disconnect as disconnect:
-            self.close(disconnect)
-            return
-        for channel in self.session.expired(now):
-            self.node.spawn(leaving.end(self, channel, SUBSCRIPTION_EXPIRED))
-        asking.ask_due(self, now)
-        if self.session.is_refresh_due(now):
-            self.session.expiry_deadline = None
-            self.node.spawn(self.refresh())
-        self.set_timer()
-
-    def extend(self, expiry_deadline: float | None, info: Payload | None) -> None:
-        """Let the connection go on. Without info or deadline the old ones stay in force."""
-        self.session.refreshed(info, expiry_deadline)
-        self.set_timer()
+    def ask_site(self, channel: ChannelName) -> None:
+        self.renewals.ask_all(channel)
 
     def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
-        """Set when the connection expires, and tell the client."""
-        refreshing.refresh_until(self, expires_at, info)
+        self.renewals.refresh_until(expires_at, info)
 
     async def refresh(self) -> None:
-        """Ask the site whether the connection may go on; close it if not. Never raises."""
-        await refreshing.refresh(self)
+        await self.renewals.refresh()
 
     # closing
 
     def is_closing(self) -> bool:
         """Return whether closing has begun: nothing reaches the client any more."""
-        return self._closing
+        return self.session.closing
 
     def close(self, disconnect: Disconnect | None, *, code: int = 0) -> None:
         """Begin to close the connection, once; returns at once.
@@ -345,11 +304,12 @@ class Client:
             code: what the end is counted as without a disconnect: the code of the error that
                 refused the client; 0 if the client went.
         """
-        if self._closing:
+        if self.session.closing:
             return
-        self._closing = True
+        self.session.closing = True
         self.node.user_limits.closing(self)
-        self._timer.cancel()
+        self.node.flood_debts.closing(self)
+        self.renewals.close()
         if self._slot is not None:
             self.node.pings.remove(self, self._slot)
             self._slot = None
@@ -368,13 +328,13 @@ class Client:
         if self.tap is not None:
             self.tap.closed(code, reason)
         if self.session.user:
-            self.node.recent.ended(self.session.user, code, getattr(disconnect, "reason", ""))
+            self.node.observer.closed(self.session.user, code, getattr(disconnect, "reason", ""))
         self.node.counters.disconnects.add(str(code))
         self.node.spawn(self._close(disconnect))
 
     async def _close(self, disconnect: Disconnect | None) -> None:
         """Leave every channel, flush the outbox, close the transport."""
-        away = asyncio.gather(*leaving.leave_all(self))
+        away = asyncio.gather(*self.subscriptions.leave_all())
         try:
             # where the engine answers at once, others know before the client does; where it
             # hangs, the client does not wait for it
@@ -389,9 +349,8 @@ class Client:
             await asyncio.wait([away])
         finally:
             away.cancel()
-            for channel in list(self.session.subscriptions):
-                leaving.left(self, channel)  # the engine hangs, and this process is about to end
-            if self.session.state is State.CONNECTED:
+            self.subscriptions.close()
+            if self.session.state is SessionState.CONNECTED:
                 self.emit("disconnected", code=0 if disconnect is None else disconnect.code)
             self.session.close()
             self.node.hub.remove(self)

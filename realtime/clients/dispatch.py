@@ -1,4 +1,4 @@
-"""Dispatch: the commands of one client, one after another, each by its handler.
+"""Dispatch: the commands of one client, one after another, each by its handler in one table.
 
     transport ─frame─► receive ─► codec ─► session.check ─► handler ─► client.reply
 
@@ -9,20 +9,24 @@ Commands of a client run in order, in the receive loop of its transport. The exc
 publishing where the engine takes several publications at a time: the handler of `publish` checks
 the command and returns a continuation, which the dispatcher starts before the next command. Any
 other command waits until all of these are done.
+
+A handler decodes the params, checks the rules in the order of the protocol, does the work and
+replies. It raises `Error` for an error reply and `Disconnect` to close the connection. Any other
+exception is a failure of the service; the row of the method says what the client gets then.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Callable, Mapping
 from enum import Enum, auto
+from typing import NamedTuple, TypeAlias
 
 from realtime import logs
 from realtime.auth.keys import KeysUnavailable
-from realtime.clients import commands
 from realtime.clients.client import Client
-from realtime.clients.commands import Continuation
+from realtime.clients.commands import connection, publishing, queries, subscription
 from realtime.errors import (
     Disconnect,
     DisconnectServerError,
@@ -49,6 +53,36 @@ BYTES_PER_COMMAND = 1024
 """Each 1024 bytes of a frame count as one more command, because reading them takes time."""
 
 
+Continuation: TypeAlias = Callable[[], Awaitable[None]]
+"""The rest of a handler's work. It may run while the next command of the same method does."""
+
+
+class Handler(NamedTuple):
+    """The handler of one method."""
+
+    run: Callable[[Client, Command], Awaitable[Continuation | None]]
+    failure: type[Error] | type[Disconnect] = InternalError
+    """What the client gets when the engine, a hook or the handler itself fails."""
+    for_observers: bool = False
+    """Whether observers may use the method."""
+
+
+HANDLERS: Mapping[Method, Handler] = {
+    Method.CONNECT: Handler(connection.connect, DisconnectServerError),
+    Method.SUBSCRIBE: Handler(subscription.subscribe, DisconnectServerError),
+    Method.UNSUBSCRIBE: Handler(subscription.unsubscribe),
+    Method.PUBLISH: Handler(publishing.publish),
+    Method.PRESENCE: Handler(queries.presence),
+    Method.PRESENCE_STATS: Handler(queries.presence_stats),
+    Method.HISTORY: Handler(queries.history),
+    Method.PING: Handler(connection.ping, for_observers=True),
+    Method.SEND: Handler(publishing.send),
+    Method.RPC: Handler(publishing.rpc),
+    Method.PONG: Handler(connection.pong, for_observers=True),
+    Method.REFRESH: Handler(connection.refresh, for_observers=True),
+    Method.SUB_REFRESH: Handler(subscription.sub_refresh),
+}
+
 _PACED = frozenset((Method.CONNECT, Method.SUBSCRIBE))
 """What clients send all at once when they come back together."""
 
@@ -69,7 +103,7 @@ class InputOver(Exception):
 class Dispatcher:
     """Runs the commands of one client. Belongs to the receive loop of its transport."""
 
-    __slots__ = ("_debts", "_in_turn", "_input", "_publishing", "_spent", "client")
+    __slots__ = ("_debts", "_in_turn", "_input", "_publishing", "client")
 
     def __init__(self, client: Client, *, recognises: bool = True) -> None:
         """
@@ -82,8 +116,6 @@ class Dispatcher:
         """Commands since the last turn of others, and what counts as commands."""
         self._publishing: set[asyncio.Task[None]] | None = None
         """Publications under way; None until the first one."""
-        self._spent: Spent | None = None
-        """What the client took of its rates; None until its first command."""
         self._debts: UserDebts | None = None
         """What its user took; None until the first command after connect."""
 
@@ -167,12 +199,14 @@ class Dispatcher:
         if command.method is None:
             client.reply_error(command, MethodNotFound())
             return
-        handler = commands.HANDLERS[command.method]
+        handler = HANDLERS[command.method]
         if not (client.session.visible or handler.for_observers):
             client.reply_error(command, PermissionDenied())
             return
         if self._publishing and command.method is not Method.PUBLISH:
             await asyncio.wait(self._publishing)
+            if client.is_closing():
+                return
         rest = await self._run(command, handler.run(client, command), handler.failure)
         if rest is not None:
             await self._pipeline(command, rest)
@@ -186,19 +220,20 @@ class Dispatcher:
         Raises:
             DisconnectTooManyRequests: it goes on although its commands are refused.
         """
-        node = self.client.node
+        client = self.client
+        node = client.node
         of_client, of_user = node.command_rates, node.user_limits.rates
-        spent = self._spent
+        spent = client.spent
         if spent is None:
-            spent = self._spent = Spent()
-        self.client.heard_at = now = node.loop.time()
+            spent = client.spent = Spent()
+        spent.heard_at = now = node.loop.time()
         if of_client is not None and not of_client.allows(spent, method, now):
             return False
         if of_user is None:
             return True
         debts = self._debts
         if debts is None:
-            if not (user := self.client.session.user):
+            if not (user := client.session.user):
                 return True
             debts = self._debts = of_user.of(user)
         return of_user.allows(debts, spent, method, now)

@@ -17,12 +17,22 @@ from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
 from realtime.auth.keys import KeysUnavailable
 from realtime.auth.verifier import Verifier
-from realtime.clients.checking import Attempt, Checks, Outcome, Step
-from realtime.clients.checks import HISTORY, OPEN, PRESENCE, PUBLISH, SUBSCRIBE, check_bearer
-from realtime.clients.checks import Decider as Side
-from realtime.clients.checks import decider as side_of
+from realtime.clients.checks import (
+    HISTORY,
+    OPEN,
+    PRESENCE,
+    PUBLISH,
+    SUBSCRIBE,
+    Attempt,
+    Checks,
+    DecidedBy,
+    Outcome,
+    Step,
+    check_bearer,
+    decided_by,
+)
 from realtime.clients.rules import FIRST, SECOND
-from realtime.clients.session import Session, Subscription
+from realtime.clients.session import ClientSession, Subscription
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     BadRequest,
@@ -34,7 +44,7 @@ from realtime.errors import (
     PermissionDenied,
     TokenExpired,
 )
-from realtime.node.hooks import Decider
+from realtime.node.hooks import Decider, Identity
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 Action: TypeAlias = Literal["subscribe", "publish", "presence", "history"]
@@ -131,8 +141,8 @@ def explain(question: Question, config: Config, decider_of: DeciderOf) -> Explan
 
 
 def _explain(question: Question, config: Config, decider_of: DeciderOf) -> list[Step]:
-    session = Session(config, 0.0, FIRST if question.generation == 1 else SECOND)
-    session.connected(question.user, None, None)
+    session = ClientSession(config, 0.0, FIRST if question.generation == 1 else SECOND)
+    session.connected(Identity(question.user), None)
     channel = question.channel
     if question.subscribed:
         session.subscriptions[channel] = Subscription(ChannelOptions())
@@ -158,7 +168,7 @@ def _unknown(step: Step) -> Step:
     return step._replace(outcome=Outcome.UNKNOWN) if step.outcome is Outcome.PASSED else step
 
 
-def _fill(session: Session, number: int, config: Config) -> None:
+def _fill(session: ClientSession, number: int, config: Config) -> None:
     """Give a session as many subscriptions as a connection has, up to the limit."""
     for one in range(min(number, config.client_channel_limit)):
         session.subscriptions[f"\0{one}"] = Subscription(ChannelOptions())
@@ -196,10 +206,10 @@ def _connection_steps(question: Question, config: Config) -> list[Step]:
 def _decision(question: Question, attempt: Attempt, decider_of: DeciderOf) -> list[Step]:
     """Return the last step of a subscription: the token, the site or the options decide."""
     found = decider_of("subscribe", attempt.channel, attempt.options)
-    match side_of(attempt, lambda _channel, _options: found is not Decider.NONE):
-        case Side.TOKEN:
+    match decided_by(attempt, lambda _channel, _options: found is not Decider.NONE):
+        case DecidedBy.TOKEN:
             return [_token_step(question)]
-        case Side.SITE:
+        case DecidedBy.SITE:
             return [_site_step(found)]
     return OPEN.explain(attempt)
 
@@ -221,6 +231,8 @@ def _site_step(found: Decider) -> Step:
             return Step("site", Outcome.NEEDLESS)
         case Decider.MISSING:
             return Step("site missing", Outcome.REFUSED, error=NotAvailable())
+        case Decider.UNMATCHED:
+            return Step("unmatched", Outcome.REFUSED, error=PermissionDenied())
     return Step(found.value, Outcome.UNKNOWN)
 
 
@@ -249,6 +261,7 @@ async def judge(verifier: Verifier, question: Question, clients: Collection[Clie
             question.channel,
             client,
             question.user,
+            absent_is_anonymous=rules.absent_is_anonymous,
             nameless=PermissionDenied,
             wrong=rules.wrong_token,
         )
@@ -264,6 +277,8 @@ def _mismatch(token: SubscribeToken, question: Question) -> str:
         return "the token names no channel"
     if token.channel != question.channel:
         return f"the token is for the channel {token.channel!r}"
+    if token.user is None and not token.client:
+        return "the token names no user and no client"
     if token.user is not None and token.user != question.user:
         return f"the token is for the user {token.user!r}"
     return f"the token is for the client {token.client!r}, which this user does not have now"

@@ -51,12 +51,12 @@ class Rules(Struct, frozen=True, gc=False):
     """A second subscription to a channel is refused before the number of channels is."""
     too_long: type[LimitExceeded] | type[BadRequest] = LimitExceeded
     """What a channel name that is too long leads to."""
-    always_checks_length: bool = True
-    """The length of a channel name counts for every command, and not for subscribe alone."""
     no_data: type[Error] | type[Disconnect] = DisconnectBadRequest
     """What publish without data leads to."""
     hidden: type[NotAvailable] | type[PermissionDenied] = NotAvailable
     """What asking for presence or history leads to where no client may have it."""
+    insecure_reads: bool = False
+    """With `client_insecure` every client may read presence and history."""
     limits_history: bool = False
     """A client gets `client_history_max_publication_limit` publications of history at most."""
 
@@ -64,6 +64,9 @@ class Rules(Struct, frozen=True, gc=False):
     any_channel_takes_token: bool = False
     """A subscription token decides alone, whatever the channel. Otherwise private channels take
     one, and other channels hand it to the site's hook."""
+    absent_is_anonymous: bool = False
+    """A subscription token without a user is for anonymous clients, as a connection token is.
+    Otherwise it is for the client that it names, and without one for nobody."""
     wrong_token: type[Error] | type[Disconnect] = PermissionDenied
     """What subscribe with the token of another user, client or channel leads to."""
 
@@ -90,11 +93,12 @@ SECOND = Rules(
     other_channels=DisconnectInsufficientState,
     duplicate_first=True,
     too_long=BadRequest,
-    always_checks_length=False,
     no_data=BadRequest,
     hidden=PermissionDenied,
+    insecure_reads=True,
     limits_history=True,
     any_channel_takes_token=True,
+    absent_is_anonymous=True,
     wrong_token=DisconnectInvalidToken,
     unsubscribes=True,
     asks=True,

@@ -13,7 +13,8 @@ Invariants:
 - a new session that does not connect in time is stale;
 - an expired connection, or subscription, has a window in which the client refreshes it; where the
   site refreshes the connection, there is no window;
-- where clients answer pings, a pong is legal only while the client owes one;
+- a pong is legal while the client owes one, or while one that was given up as lost has not come:
+  LOST_MOST of them at most, as a silent client does not live for ever;
 - a channel is in `pending` or in `subscriptions`, never in both;
 - what the server wants to subscribe the client to is in `wanted` while the channel is busy.
 
@@ -27,10 +28,13 @@ docs/protocol.md, 2.6, 3.4 and 3.12.
 
 from __future__ import annotations
 
+from dataclasses import InitVar, dataclass, field
 from enum import Enum, auto
 
+from realtime import channel_rules
 from realtime.clients.rules import FIRST, Rules
 from realtime.cluster.control import ServerSubscription
+from realtime.config.channel_options import Overrides
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     AlreadySubscribed,
@@ -40,11 +44,23 @@ from realtime.errors import (
     DisconnectSubscriptionExpired,
     LimitExceeded,
 )
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, Identity
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName, Command, Method, UserID
+from realtime.protocol.messages import (
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    Command,
+    Method,
+    SubscribeRequest,
+    UserID,
+)
+
+LOST_MOST = 20
+"""Pongs of a client that another node may have failed to pass on."""
 
 
-class State(Enum):
+class SessionState(Enum):
     """The states of a session. See the module's docstring."""
 
     NEW = auto()
@@ -53,139 +69,124 @@ class State(Enum):
 
 
 # looked up for every command; as attributes of their classes they cost 0.15 µs each (Python 3.11)
-_NEW = State.NEW
+_NEW = SessionState.NEW
 _CONNECT = Method.CONNECT
 
 
+@dataclass(slots=True, eq=False)
 class SiteAnswer:
     """What the site said about a subscription: that the client may stay until it is asked again."""
 
-    __slots__ = ("failed", "questions", "until")
-
-    def __init__(self, until: float | None) -> None:
-        self.until = until
-        """Monotonic seconds; None: the site is not asked by itself, or is being asked."""
-        self.questions = 0
-        """How often it was asked again: an answer to an earlier question than the last is void."""
-        self.failed = False
-        """Whether it could not answer the last question."""
+    until: float | None = None
+    """Monotonic seconds; None: the site is not asked by itself, or is being asked."""
+    questions: int = 0
+    """How often it was asked again: an answer to an earlier question than the last is void."""
+    failed: bool = False
+    """Whether it could not answer the last question."""
 
 
+@dataclass(slots=True, eq=False)
 class Subscription:
     """One client in one channel."""
 
-    __slots__ = (
-        "ending",
-        "expiry_deadline",
-        "hears_joins",
-        "info",
-        "options",
-        "positioned",
-        "recoverable",
-        "revoked",
-        "server_side",
-        "site_answer",
-        "visible",
-    )
+    options: ChannelOptions
+    server_side: bool = False
+    visible: bool = True
+    """False for an observer's: neither counted nor present."""
+    info: Payload | None = None
+    """The channel info; None for none."""
+    expiry_deadline: float | None = None
+    """Monotonic seconds; None: the subscription does not expire."""
+    site_answer: SiteAnswer | None = None
+    """None: the site was not asked."""
+    ending: bool = False
+    """Whether the client is leaving the channel now."""
+    revoked: bool = False
+    """Whether the server is about to end it."""
+    hears_joins: bool = True
+    """Whether the client gets joins and leaves, in a channel that has them."""
+    positioned: bool = False
+    """Whether the client learns that it missed a publication."""
+    recoverable: bool = False
 
-    def __init__(
-        self,
-        options: ChannelOptions,
-        *,
-        server_side: bool = False,
-        visible: bool = True,
-        info: Payload | None = None,
-        expiry_deadline: float | None = None,
-    ) -> None:
-        self.use(options)
-        self.server_side = server_side
-        self.visible = visible
-        """False for an observer's: neither counted nor present."""
-        self.info = info
-        """The channel info; None for none."""
-        self.expiry_deadline = expiry_deadline
-        """Monotonic seconds; None: the subscription does not expire."""
-        self.site_answer: SiteAnswer | None = None
-        """None: the site was not asked."""
-        self.ending = False
-        """Whether the client is leaving the channel now."""
-        self.revoked = False
-        """Whether the server is about to end it."""
-        self.hears_joins = True
-        """Whether the client gets joins and leaves, in a channel that has them."""
+    def __post_init__(self) -> None:
+        self.use(self.options)
 
     def use(self, options: ChannelOptions) -> None:
         """Take these options: those of the channel, or what a token makes of them."""
         self.options = options
         self.positioned = self.recoverable = options.history_recover and options.keeps_history
-        """Whether the client learns that it missed a publication, and whether it may recover."""
+
+    def override(self, overrides: Overrides | None) -> None:
+        """Take options that a token has for the subscription in place of those of its channel.
+
+        But for `presence`: whether a channel has it is one question for all of its subscribers.
+        """
+        if overrides is not None:
+            self.use(overrides._replace(presence=None).apply(self.options))
 
 
-class Pending:
+@dataclass(slots=True, eq=False)
+class PendingSubscription:
     """A subscription that is being made."""
 
-    __slots__ = ("subscription", "unsubscribed")
-
-    def __init__(self, subscription: Subscription) -> None:
-        self.subscription = subscription
-        self.unsubscribed = False
-        """Whether the server has unsubscribed the client from the channel meanwhile."""
+    subscription: Subscription
+    unsubscribed: bool = False
+    """Whether the server has unsubscribed the client from the channel meanwhile."""
 
 
-class Session:
+@dataclass(slots=True, eq=False)
+class ClientSession:
     """The state of one client. See the module's docstring."""
 
-    __slots__ = (
-        "_config",
-        "_stale_at",
-        "answered",
-        "auth_session",
-        "channels",
-        "conn_info",
-        "expiry_deadline",
-        "handling",
-        "meta",
-        "owes_pong",
-        "pending",
-        "rules",
-        "server_side_refresh",
-        "state",
-        "subscriptions",
-        "user",
-        "visible",
-        "wanted",
-    )
+    _config: Config
+    now: InitVar[float]
+    rules: Rules = FIRST
+    id: ClientID = ""
+    handshake: Handshake = NO_HANDSHAKE
+    closing: bool = False
+    """Whether closing has begun: nothing reaches the client any more."""
+    state: SessionState = SessionState.NEW
+    user: UserID = ""
+    conn_info: Payload | None = None
+    meta: Payload | None = None
+    """What hooks and proxies learn of the connection, and no client."""
+    expiry_deadline: float | None = None
+    """Monotonic seconds; None: the connection does not expire."""
+    server_side_refresh: bool = False
+    """Whether the site refreshes the connection when it expires; otherwise the client does."""
+    auth_session: str = ""
+    """The auth session the connection belongs to; "" for none."""
+    visible: bool = True
+    """False for an observer, who receives its server-side channels and does nothing else."""
+    owes_pong: bool = False
+    """Whether the client has a ping to answer."""
+    lost_pongs: int | None = None
+    """Pongs that were taken for lost, and did not come; None: no other node relays them."""
+    handling: bool = False
+    """Whether a frame of the client is being handled. Others, and pongs, wait behind it."""
+    channels: tuple[ChannelName, ...] = ()
+    """The server-side channels that came with the user, from a token or a hook."""
+    subscriptions: dict[ChannelName, Subscription] = field(default_factory=dict)
+    pending: dict[ChannelName, PendingSubscription] = field(default_factory=dict)
+    wanted: dict[ChannelName, ServerSubscription] = field(default_factory=dict)
+    """What the server subscribes the client to as soon as the channel is not busy."""
+    answered: bool = False
+    """Whether the client has the reply to connect, before which it gets no push."""
+    _stale_at: float | None = None
 
-    def __init__(self, config: Config, now: float, rules: Rules = FIRST) -> None:
-        self._config = config
-        self.rules = rules
-        delay = config.client_stale_close_delay
+    def __post_init__(self, now: float) -> None:
+        delay = self._config.client_stale_close_delay
         self._stale_at = now + delay if delay > 0 else None
-        self.state = State.NEW
-        self.user: UserID = ""
-        self.conn_info: Payload | None = None
-        self.meta: Payload | None = None
-        """What hooks and proxies learn of the connection, and no client."""
-        self.expiry_deadline: float | None = None
-        """Monotonic seconds; None: the connection does not expire."""
-        self.server_side_refresh = False
-        """Whether the site refreshes the connection when it expires; otherwise the client does."""
-        self.auth_session = ""
-        """The auth session the connection belongs to; "" for none."""
-        self.visible = True
-        """False for an observer, who receives its server-side channels and does nothing else."""
-        self.owes_pong = False
-        """Whether the client has a ping to answer."""
-        self.handling = False
-        """Whether a frame of the client is being handled. Others, and pongs, wait behind it."""
-        self.channels: tuple[ChannelName, ...] = ()
-        """The server-side channels that came with the user, from a token or a hook."""
-        self.subscriptions: dict[ChannelName, Subscription] = {}
-        self.pending: dict[ChannelName, Pending] = {}
-        self.wanted: dict[ChannelName, ServerSubscription] = {}
-        """What the server subscribes the client to as soon as the channel is not busy."""
-        self.answered = False
-        """Whether the client has the reply to connect, before which it gets no push."""
+
+    def caller(self) -> Caller:
+        """Describe the client for hooks."""
+        return Caller(self.id, self.user, self.handshake, self.meta)
+
+    def info_with(self, subscription: Subscription | None) -> ClientInfo:
+        """Return the client info, with the channel info of a subscription if there is one."""
+        info = None if subscription is None else subscription.info
+        return ClientInfo(self.user, self.id, self.conn_info, info)
 
     # commands
 
@@ -199,37 +200,18 @@ class Session:
         if connecting is (self.state is not _NEW):
             raise DisconnectBadRequest
 
-    def connected(
-        self,
-        user: UserID,
-        info: Payload | None,
-        expiry_deadline: float | None,
-        *,
-        server_side_refresh: bool = False,
-        auth_session: str = "",
-        visible: bool = True,
-        channels: tuple[ChannelName, ...] = (),
-    ) -> None:
-        """Enter CONNECTED: the connect command succeeded.
-
-        Args:
-            user: user ID; "" for an anonymous client.
-            info: connection info, if there is any.
-            expiry_deadline: monotonic seconds; None: the connection does not expire.
-            server_side_refresh: whether the site refreshes the connection; otherwise the client.
-            auth_session: the auth session that the connection belongs to; "" for none.
-            visible: False for an observer.
-            channels: the server-side channels that came with the user.
-        """
-        self.channels = channels
-        self.server_side_refresh = server_side_refresh
-        self.auth_session = auth_session
-        self.visible = visible
-        self.state = State.CONNECTED
+    def connected(self, identity: Identity, expiry_deadline: float | None) -> None:
+        """Enter CONNECTED: the connect command succeeded."""
+        self.state = SessionState.CONNECTED
         self._stale_at = None
-        self.user = user
-        self.conn_info = info
+        self.user = identity.user
+        self.conn_info = identity.info
+        self.meta = identity.meta
         self.expiry_deadline = expiry_deadline
+        self.server_side_refresh = identity.server_side_refresh
+        self.auth_session = identity.auth_session
+        self.visible = identity.visible
+        self.channels = identity.channels
 
     def refreshed(self, info: Payload | None, expiry_deadline: float | None) -> None:
         """Extend the connection. Without info or deadline the old ones stay in force."""
@@ -243,20 +225,18 @@ class Session:
         new = set(channels)
         return new.issuperset(self.channels) and new.issubset(self.subscriptions)
 
-    def ponged(self) -> None:
-        """Take a pong.
+    def take_pong(self) -> None:
+        """Take the answer to a ping of the server.
 
         Raises:
-            DisconnectBadRequest: the client does not owe one.
+            DisconnectBadRequest: the client owes none.
         """
-        if not self.owes_pong:
+        if self.owes_pong:
+            self.owes_pong = False
+        elif self.lost_pongs:
+            self.lost_pongs -= 1
+        else:
             raise DisconnectBadRequest
-        self.owes_pong = False
-
-    @property
-    def is_silent(self) -> bool:
-        """Whether the client owes a pong, and none can be waiting behind a slow command."""
-        return self.owes_pong and not self.handling
 
     def check_subscribe(self, channel: ChannelName) -> None:
         """Check that the client may subscribe to one more channel.
@@ -273,6 +253,30 @@ class Session:
             raise LimitExceeded
         if subscribed:
             raise AlreadySubscribed
+
+    def grant(self, subscription: Subscription, request: SubscribeRequest | None) -> None:
+        """Give a subscription what the channel forces, and what the client asks for and may have.
+
+        Args:
+            subscription: the subscription.
+            request: what the client asks for; None for a server-side subscription.
+        """
+        options, user, insecure = subscription.options, self.user, self._config.client_insecure
+        if not self.rules.asks:
+            # such a client cannot ask for joins; an observer is to see what there is
+            forced = channel_rules.receives_joins(options, user, asked=False)
+            subscription.hears_joins = forced or not subscription.visible
+            return
+        request = request or SubscribeRequest()
+        subscription.recoverable = channel_rules.is_recoverable(
+            options, user, request.recoverable, insecure
+        )
+        subscription.positioned = subscription.recoverable or channel_rules.is_positioned(
+            options, user, request.positioned, insecure
+        )
+        subscription.hears_joins = channel_rules.receives_joins(
+            options, user, request.join_leave, insecure
+        )
 
     def is_full(self) -> bool:
         """Return whether the client has `client_channel_limit` subscriptions."""
@@ -321,7 +325,7 @@ class Session:
 
     def close(self) -> None:
         """Enter CLOSED."""
-        self.state = State.CLOSED
+        self.state = SessionState.CLOSED
         self.subscriptions.clear()
         self.wanted.clear()
 
@@ -329,9 +333,9 @@ class Session:
 
     def deadline(self) -> float | None:
         """Return when `due` must be called next; None if nothing expires."""
-        if self.state is State.NEW:
+        if self.state is SessionState.NEW:
             return self._stale_at
-        if self.state is State.CLOSED:
+        if self.state is SessionState.CLOSED:
             return None
         config = self._config
         earliest: float | None = None
@@ -362,7 +366,7 @@ class Session:
             DisconnectSubscriptionExpired: it did not refresh a subscription in time, and that ends
                 the connection.
         """
-        if self.state is State.NEW:
+        if self.state is SessionState.NEW:
             if self._stale_at is not None and now >= self._stale_at:
                 raise DisconnectStale
             return

@@ -14,7 +14,7 @@ import msgspec
 
 from realtime import payload
 from realtime.config.channel_options import ChannelOptions, Overrides
-from realtime.engine.nodes import NO_LIST, ListVersion
+from realtime.engine.limits import NO_LIST, ListVersion
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, StreamPosition, UserID
 

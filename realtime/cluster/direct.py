@@ -17,7 +17,7 @@ import msgspec
 
 from realtime import payload
 from realtime.channel_rules import INTERNAL_OPTIONS, inbox
-from realtime.engine.base import Broker
+from realtime.engine.base import Broker, Outgoing
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
@@ -150,7 +150,7 @@ class DirectMessages:
 
     async def _send(self, to: NodeID, message: DirectMessage) -> None:
         data = payload.check(msgspec.json.encode(message))
-        await self._broker.publish(inbox(to), Publication(data), INTERNAL_OPTIONS)
+        await self._broker.publish(Outgoing(inbox(to), Publication(data), INTERNAL_OPTIONS))
 
 
 def _decode(text: bytes) -> DirectMessage:

@@ -9,14 +9,16 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
 from itertools import count
 
 import msgspec
+from msgspec.structs import replace
 
-from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, PENDING
+from realtime import tracing
+from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, PENDING, namespace_of
 from realtime.cluster import control
-from realtime.cluster.collecting import collect
 from realtime.cluster.control import (
     CONTROL_OPTIONS,
     BlockUser,
@@ -30,21 +32,10 @@ from realtime.cluster.control import (
     Unsubscribe,
     UnsubscribeSome,
 )
-from realtime.cluster.survey import (
-    A,
-    ActivityAnswer,
-    Answer,
-    AskActivity,
-    AskConnections,
-    AskSubscribers,
-    ConnectionsAnswer,
-    Order,
-    Question,
-    SubscribersAnswer,
-    SurveyResult,
-)
+from realtime.cluster.survey import A, SurveyAnswer, SurveyQuestion, SurveyResult, collect
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing, Published, Store
+from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
@@ -59,7 +50,6 @@ from realtime.protocol.messages import (
     StreamPosition,
     UserID,
 )
-from realtime.tracing import Spans
 
 logger = logging.getLogger("realtime.node")
 
@@ -88,8 +78,6 @@ class Member:
 
     pipelines_publishes = False
     """Whether the next publish may begin before the one before has ended, and order is kept."""
-    spans: Spans | None = None
-    """Makes spans; None without traces."""
     stopping = False
     """Whether this process stops, and takes no commands any more."""
 
@@ -99,7 +87,10 @@ class Member:
         self.presence = store.presence
         self.cluster = store.cluster
         self.lists = store.lists
+        self.limits = store.limits
         self.uid = str(uuid.uuid4())
+        self.spans = tracing.spans()
+        """Makes spans; None without traces."""
         self.counters = Counters()
         self.outage = Outage()
         """Failures of commands and subscriptions because the engine is away."""
@@ -128,46 +119,51 @@ class Member:
         Raises:
             EngineUnavailable: Redis did not answer, or refused.
         """
-        publication = self._publication(data, options, info)
-        position = await self.broker.publish(channel, publication, options)
+        outgoing = Outgoing(channel, self._publication(data, options, info), options)
+        publish = self.broker.publish if self.spans is None else self._publish_traced
+        published = await publish(outgoing)
         if info is None:
             self.counters.published_by_server += 1
         else:
             self.counters.published_by_clients += 1
-        return position
+        return published.position
 
     async def publish_new(
         self, new: NewPublication, options: ChannelOptions
     ) -> StreamPosition | None:
-        """As `publish`, for a publication of the site or of the HTTP API.
-
-        Returns:
-            If its idempotency key was used, the position of the publication that used it.
-        """
-        if new.skip_history:
-            options = NOT_KEPT
-        publication = self._publication(new.data, options, None, new.tags)
-        position = await self.broker.publish(
-            new.channel, publication, options, new.once, new.version
-        )
+        """As `publish`, for a publication of the site or of the HTTP API."""
+        publish = self.broker.publish if self.spans is None else self._publish_traced
+        published = await publish(self._outgoing(new, options))
         self.counters.published_by_server += 1
-        return position
+        return published.position
 
     async def publish_many(
         self, publications: Sequence[tuple[NewPublication, ChannelOptions]]
-    ) -> list[Published]:
-        """Publish several.
-
-        Returns:
-            What became of each.
-        """
-        results = await self.broker.publish_many(
-            [self._outgoing(new, options) for new, options in publications]
-        )
+    ) -> list[Published | EngineUnavailable]:
+        """Publish several; see `Streams.publish_many`."""
+        outgoing = [self._outgoing(new, options) for new, options in publications]
+        with nullcontext(outgoing) if self.spans is None else self._span(outgoing) as traced:
+            results = await self.broker.publish_many(traced)
         self.counters.published_by_server += sum(
             not isinstance(r, EngineUnavailable) for r in results
         )
         return results
+
+    async def _publish_traced(self, outgoing: Outgoing) -> Published:
+        with self._span([outgoing]) as [traced]:
+            return await self.broker.publish(traced)
+
+    @contextmanager
+    def _span(self, publications: Sequence[Outgoing]) -> Iterator[list[Outgoing]]:
+        """Make the span of publishing. Yield the publications with its ID."""
+        assert self.spans is not None
+        namespaces = {namespace_of(each.channel, self.config) for each in publications}
+        namespace = namespaces.pop() if len(namespaces) == 1 else ""
+        with self.spans.publish(namespace, len(publications)) as traceparent:
+            yield [
+                replace(each, publication=replace(each.publication, traceparent=traceparent))
+                for each in publications
+            ]
 
     def _outgoing(self, new: NewPublication, options: ChannelOptions) -> Outgoing:
         if new.skip_history:
@@ -188,16 +184,12 @@ class Member:
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        """Return the top position of each channel; raises EngineUnavailable.
-
-        Args:
-            at: Unix ms, see `Streams.position`; None: now.
-        """
+        """Return the top position of each channel; see `Streams.position`."""
         return await self.broker.positions(channels, at)
 
     async def wake_relays(self) -> None:
         """Wake the relays of pending publications at every node; raises EngineUnavailable."""
-        await self.broker.publish(PENDING, Publication(NOTHING), INTERNAL_OPTIONS)
+        await self.broker.publish(Outgoing(PENDING, Publication(NOTHING), INTERNAL_OPTIONS))
 
     # control messages; all raise EngineUnavailable when they cannot be sent
 
@@ -288,21 +280,20 @@ class Member:
         Raises:
             LimitExceeded: too many users are blocked.
         """
-        if self.cluster is not None and not await self.cluster.blocks.add({user: until}):
+        if self.limits is not None and not await self.limits.block({user: until}):
             raise LimitExceeded
         await self._send_blocks(BlockUser(user, until))
 
     async def unblock_user(self, user: UserID) -> None:
         """Let a user connect again."""
-        if self.cluster is not None:
-            await self.cluster.blocks.remove(user)
+        if self.limits is not None:
+            await self.limits.unblock(user)
         await self._send_blocks(UnblockUser(user))
 
     async def _send_blocks(self, message: BlockUser | UnblockUser) -> None:
         try:
-            if self.cluster is not None:
-                version = await self.cluster.blocks.version()
-                message = msgspec.structs.replace(message, version=version)
+            if self.limits is not None:
+                message = replace(message, version=await self.limits.blocked_version())
             await self._send_control(message)
         except NoReply:
             raise
@@ -311,21 +302,20 @@ class Member:
 
     async def blocked(self) -> Mapping[UserID, float]:
         """Return the users who are blocked, and when that ends, Unix seconds."""
-        return {} if self.cluster is None else (await self.cluster.blocks.read()).ends
+        return {} if self.limits is None else (await self.limits.blocked()).ends
 
     async def _send_control(self, message: ControlMessage) -> None:
         """Send a control message to every node."""
-        message = msgspec.structs.replace(message, origin=self.uid)
+        message = replace(message, origin=self.uid)
         publication = self._publication(control.encode(message), CONTROL_OPTIONS)
-        await self.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
+        await self.broker.publish(Outgoing(CONTROL, publication, CONTROL_OPTIONS))
 
     # the cluster; all raise EngineUnavailable
 
     async def nodes(self) -> list[NodeInfo]:
         """Return the nodes that are alive, by name."""
-        if self.cluster is None:
-            return []
-        return sorted(await self.cluster.nodes(), key=lambda node: node.name)
+        alive = [node.info() for node in await self.statuses() if node.alive]
+        return sorted(alive, key=lambda node: node.name)
 
     async def statuses(self) -> list[NodeStatus]:
         """Return the nodes that are alive or died a short time ago, in no order."""
@@ -340,36 +330,15 @@ class Member:
 
     async def channels(self) -> list[ChannelName]:
         """Return the channels that have a subscriber at any node, in no order."""
-        return [] if self.cluster is None else await self.cluster.channels()
+        return list(await self.lists.names(Kind.CHANNELS))
 
-    async def connections(self, user: UserID) -> SurveyResult[ConnectionsAnswer]:
-        """Ask every node for the connections of a user."""
-        return await self.survey(AskConnections(user, self.uid), ConnectionsAnswer)
-
-    async def subscribers(self, channels: Sequence[ChannelName]) -> SurveyResult[SubscribersAnswer]:
-        """Ask every node for the number of its subscribers of some channels."""
-        return await self.survey(AskSubscribers(tuple(channels), self.uid), SubscribersAnswer)
-
-    async def activity(
-        self, limit: int, order: Order, *, namespace: str | None = None, pattern: str = ""
-    ) -> SurveyResult[ActivityAnswer]:
-        """Ask every node how busy it is.
-
-        Args:
-            limit: the number of channels that each node names at most.
-            order: what makes a channel one of the busiest.
-            namespace: name channels of this one only.
-            pattern: name channels that match only.
-        """
-        question = AskActivity(limit, order, self.uid, namespace=namespace, pattern=pattern)
-        return await self.survey(question, ActivityAnswer)
-
-    async def survey(self, question: Question, kind: type[A]) -> SurveyResult[A]:
+    async def survey(self, question: SurveyQuestion, kind: type[A]) -> SurveyResult[A]:
         """Ask every node that is listed; those that do not answer in time are missing.
 
-        The question's `origin` is the ID of this member, so that it does not answer twice.
+        The question gets the ID of this member, so that it does not answer twice.
         The survey does not wait for silent nodes: they would hold up every one for five minutes.
         """
+        question = msgspec.structs.replace(question, origin=self.uid, survey=uuid.uuid4().hex)
         statuses = await self.statuses()
         waiting = {node.uid: node.name for node in statuses if node.alive}
         silent = {node.uid: node.name for node in statuses if not node.alive}
@@ -385,7 +354,7 @@ class Member:
         missing = [name for uid, name in (waiting | silent).items() if uid not in answers]
         return SurveyResult(list(answers.values()), sorted(missing))
 
-    async def _answer(self, question: Question) -> Answer | None:
+    async def _answer(self, question: SurveyQuestion) -> SurveyAnswer | None:
         """Answer a survey for this process; None if it serves no clients."""
         return None
 

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import time
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from typing import Any
 
 import msgspec
 
 from realtime.channel_rules import CONTROL, PENDING, QUESTIONS
-from realtime.cluster import control, survey
+from realtime.cluster import control
 from realtime.cluster.control import ControlMessage
-from realtime.cluster.survey import Answer, Question
+from realtime.cluster.survey import Answers, SurveyQuestion, encode_answer
 from realtime.engine.base import Broker
 from realtime.engine.nodes import Cluster, NodeInfo
 from realtime.errors import EngineUnavailable
@@ -35,6 +36,10 @@ HEARTBEAT_LIFETIME = 10.0
 """Seconds between two heartbeats, and until a node without heartbeats counts as dead."""
 
 
+SLOW_HEARTBEAT = 1.0
+"""Seconds after which a heartbeat that Redis has not taken shows that it holds messages back."""
+
+
 class Peers:
     """See the module. Belongs to the event loop of its node."""
 
@@ -48,7 +53,7 @@ class Peers:
         *,
         describe: Callable[[], NodeInfo],
         on_control: Callable[[ControlMessage], None],
-        answer: Callable[[Question], Awaitable[Answer]],
+        answers: Answers,
         on_wake_up: Callable[[], object],
         outage: Outage,
     ) -> None:
@@ -58,7 +63,7 @@ class Peers:
             describe: returns what the node says of itself in a heartbeat.
             on_control: is called with every control message, those of this node included, in the
                 order that is the same at every node.
-            answer: answers the question of a survey, for this node.
+            answers: what this node answers to the questions of surveys.
             on_wake_up: is called when a process wakes relays, if the node takes wake-ups.
             outage: of the engine, as this node has seen it.
         """
@@ -69,7 +74,7 @@ class Peers:
         self._spawn = spawn
         self._describe = describe
         self._on_control = on_control
-        self._answer = answer
+        self._answers = answers
         self._on_wake_up = on_wake_up
         self._outage = outage
         self.control = StreamFollower(broker, CONTROL, self._on_control_publication, self._on_lost)
@@ -78,6 +83,9 @@ class Peers:
         self._is_stopping = False
         self.heartbeat_seconds: float | None = None
         """How long Redis took for the last heartbeat that it took; None before."""
+        self._announcing_since: float | None = None
+        self._slow_at = -math.inf
+        """When Redis took the last heartbeat that was slow."""
 
     async def start(self) -> None:
         """Begin to receive control messages and questions, and send the first heartbeat.
@@ -125,8 +133,22 @@ class Peers:
 
     async def _announce(self) -> None:
         began = time.perf_counter()
-        await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+        self._announcing_since = self._timers.now()
+        try:
+            await self._cluster.announce(self._describe(), HEARTBEAT_LIFETIME)
+        finally:
+            if self._is_slow():
+                self._slow_at = self._timers.now()
+            self._announcing_since = None
         self.heartbeat_seconds = time.perf_counter() - began
+
+    def _is_slow(self) -> bool:
+        since = self._announcing_since
+        return since is not None and self._timers.now() - since > SLOW_HEARTBEAT
+
+    def was_slow(self, seconds: float) -> bool:
+        """Return whether Redis kept a heartbeat waiting in the last `seconds`."""
+        return self._is_slow() or self._timers.now() - self._slow_at < seconds
 
     def _set_heartbeat_timer(self) -> None:
         self._heartbeat_timer.set(self._timers.now() + HEARTBEAT_INTERVAL)
@@ -168,16 +190,17 @@ class Peers:
 
     def _on_question(self, data: Payload) -> None:
         try:
-            question = survey.decode_question(data)
+            question = self._answers.question(data)
         except msgspec.DecodeError as error:
             logger.debug("Ignored an unknown survey question (different version?): %s", error)
             return
         if question.origin != self._uid:  # this node counted its own answer already
             self._spawn(self._reply(question))
 
-    async def _reply(self, question: Question) -> None:
-        answer = survey.encode_answer(await self._answer(question))
+    async def _reply(self, question: SurveyQuestion) -> None:
+        answer = await self._answers.to(question)
+        assert answer is not None, "only what it knows was decoded"
         try:
-            await self._cluster.answer(question.survey, answer)
+            await self._cluster.answer(question.survey, encode_answer(answer))
         except EngineUnavailable as error:
             logger.debug("Could not answer a survey: %s", error)

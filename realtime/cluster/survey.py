@@ -1,4 +1,4 @@
-"""Surveys: questions to all nodes and the answers of each, as they travel.
+"""Surveys: questions to all nodes and the answers of each.
 
 A question is published in an internal channel without history: a node that was cut off does not
 get it later, when its answer would come too late. Redis takes answers for a short time. A
@@ -6,27 +6,24 @@ node that does not know a question, because it runs another version, does not an
 in the result.
 
 Nodes of the previous version read questions and answers: names, tags and the order of the fields
-of `ClientReport` are part of that format.
+of `ClientReport` are part of that format. What operators ask is in `realtime.operators.questions`.
 """
 
 from __future__ import annotations
 
-from typing import Generic, Literal, NamedTuple, TypeVar
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Generic, NamedTuple, Protocol, TypeAlias, TypeVar, Union
 
 import msgspec
-from msgspec import Struct, field
+from msgspec import Struct
 
 from realtime import payload
-from realtime.cluster.user_surveys import (
-    AskRecent,
-    AskUsers,
-    RecentAnswer,
-    UsersAnswer,
-    new_id,
-)
-from realtime.engine.nodes import SurveyID
+from realtime.engine.nodes import Cluster, SurveyID
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, UserID
+
+logger = logging.getLogger("realtime.node")
 
 MAX_CONNECTIONS = 1000
 """Connections in one answer."""
@@ -34,101 +31,139 @@ MAX_CHANNELS = 1000
 """Channels of one connection in an answer."""
 MAX_ANSWER_BYTES = 1024 * 1024
 """Bytes of names and infos in one answer, about. It is built on an event loop, kept in Redis."""
-MAX_BUSY_CHANNELS = 100
-"""Channels that a node names as its busiest ones, and namespaces."""
-SLOT_SECONDS = 10
-"""Seconds between two samples of a node. Slots are counted since the beginning of Unix time."""
+
+SURVEY_TIMEOUT = 1.0
+"""Seconds until nodes that did not answer are missing."""
+SURVEY_LIFETIME = 2.0
+"""Seconds for which Redis takes answers."""
+FIRST_LOOK = 0.002
+MAX_LOOK_INTERVAL = 0.05
+"""Seconds before the first look for answers. Each later interval is twice as long, up to this."""
 
 
-# questions
+class SurveyQuestion(Struct, frozen=True, kw_only=True, tag_field="ask"):
+    """What all nodes are asked."""
 
-
-class AskConnections(Struct, frozen=True, tag="connections", tag_field="ask", gc=False):
-    """Ask for the connections of a user at each node."""
-
-    user: UserID
     origin: str = ""
     """The ID of the node that asks; it knows its own answer and does not send it."""
-    survey: SurveyID = field(default_factory=new_id)
+    survey: SurveyID = ""
 
 
-class AskSubscribers(Struct, frozen=True, tag="subscribers", tag_field="ask"):
-    """Ask for the number of connections that are subscribed to channels at each node."""
+class SurveyAnswer(Protocol):
+    """What one node answers: a struct with a tag in the field `answer`."""
 
-    channels: tuple[ChannelName, ...]
-    origin: str = ""
-    survey: SurveyID = field(default_factory=new_id)
-
-
-Order = Literal["publications", "subscribers", "bytes"]
-"""What makes a channel one of the busiest."""
+    @property
+    def node(self) -> str:
+        """Node ID."""
+        ...
 
 
-class AskActivity(Struct, frozen=True, tag="activity", tag_field="ask"):
-    """Ask each node how busy it is. It counts publications by channel for a while after this."""
-
-    limit: int
-    """Channels that it names, `MAX_BUSY_CHANNELS` at most."""
-    order: Order = "publications"
-    origin: str = ""
-    namespace: str | None = None
-    """Only channels of this namespace, "" for the top level; None: of all."""
-    pattern: str = ""
-    """Only channels whose name matches it, in any case: `*`, `?` and `[..]`; "": all."""
-    survey: SurveyID = field(default_factory=new_id)
+A = TypeVar("A", bound=SurveyAnswer)
+Handler: TypeAlias = Callable[[Any], Awaitable[SurveyAnswer]]
 
 
-class AskMirror(Struct, frozen=True, kw_only=True, tag="mirror", tag_field="ask"):
-    """Ask each node for what it has copied since the last question about the same mirror.
+class Answers:
+    """What a node answers to each question that it knows."""
 
-    The first question begins the mirror at a node. It ends when no question comes any more.
-    """
+    def __init__(self, handlers: Mapping[type[SurveyQuestion], Handler]) -> None:
+        """`handlers`: type of question → what returns the answer."""
+        self._handlers = handlers
+        self._decoder: msgspec.json.Decoder[SurveyQuestion] = msgspec.json.Decoder(
+            Union[tuple(handlers)]  # noqa: UP007
+        )
 
-    mirror: str
-    """Names the mirror, and is new for each."""
-    user: UserID = ""
-    """Copy the frames of this user's connections; "" for none."""
-    channels: str = ""
-    """Copy the publications in channels that match this pattern; "" for none."""
-    masked: bool = False
-    """Leave payloads out."""
-    taken: dict[str, int] = {}
-    """Node ID → the number of the last copy that arrived."""
-    ends: bool = False
-    """End the mirror."""
-    origin: str = ""
-    survey: SurveyID = field(default_factory=new_id)
+    def question(self, data: Payload) -> SurveyQuestion:
+        """Return the question that `encode_question` got.
 
+        Raises:
+            msgspec.DecodeError: a node of another version asked something unknown.
+        """
+        return self._decoder.decode(data.raw)
 
-class AskPast(Struct, frozen=True, tag="past", tag_field="ask"):
-    """Ask each node for its samples and events of the last hour."""
-
-    origin: str = ""
-    survey: SurveyID = field(default_factory=new_id)
+    async def to(self, question: SurveyQuestion) -> SurveyAnswer | None:
+        """Return the answer to a question; None if this node does not know the question."""
+        handler = self._handlers.get(type(question))
+        return None if handler is None else await handler(question)
 
 
-Question = (
-    AskConnections | AskSubscribers | AskActivity | AskMirror | AskPast | AskRecent | AskUsers
-)
-
-_question: msgspec.json.Decoder[Question] = msgspec.json.Decoder(Question)
-
-
-def encode_question(question: Question) -> Payload:
+def encode_question(question: SurveyQuestion) -> Payload:
     """Return a question as the data of a publication."""
     return payload.check(msgspec.json.encode(question))
 
 
-def decode_question(data: Payload) -> Question:
-    """Return the question that `encode_question` got.
+def encode_answer(answer: SurveyAnswer) -> bytes:
+    """Return an answer as JSON."""
+    return msgspec.json.encode(answer)
+
+
+def decode_answer(answer: bytes, kind: type[A]) -> A:
+    """Return the answer that `encode_answer` got.
 
     Raises:
-        msgspec.DecodeError: a node of another version asked something unknown.
+        msgspec.DecodeError: a node of another version answered something else.
     """
-    return _question.decode(data.raw)
+    return msgspec.json.decode(answer, type=kind)
 
 
-# answers
+class SurveyResult(NamedTuple, Generic[A]):
+    """The answers of the nodes, and the names of the nodes that did not answer in time.
+
+    Silent nodes are among those: they are listed, but send no heartbeats.
+    """
+
+    answers: list[A]
+    missing: list[str]
+
+
+async def collect(
+    cluster: Cluster,
+    question: SurveyQuestion,
+    kind: type[A],
+    waiting: dict[str, str],
+    answers: dict[str, A],
+    *,
+    now: Callable[[], float],
+    pause: Callable[[float], Awaitable[None]],
+) -> None:
+    """Ask, and move nodes from `waiting` to `answers` as they answer, until the timeout.
+
+    Args:
+        cluster: the nodes.
+        question: what they are asked.
+        kind: the type of their answers.
+        waiting: the ID of a node → its name.
+        answers: the ID of a node → its answer.
+        now: returns monotonic seconds.
+        pause: waits for some seconds.
+
+    Raises:
+        EngineUnavailable: Redis did not answer, or refused.
+    """
+    deadline = now() + SURVEY_TIMEOUT
+    await cluster.ask(question.survey, encode_question(question), SURVEY_LIFETIME)
+    interval, seen = FIRST_LOOK, 0
+    while waiting and now() < deadline:
+        await pause(interval)
+        interval = min(2 * interval, MAX_LOOK_INTERVAL)
+        new = await cluster.answers(question.survey, seen)
+        seen += len(new)
+        for encoded in new:
+            try:
+                answer = decode_answer(encoded, kind)
+            except msgspec.DecodeError as error:
+                logger.debug("Ignored an undecodable survey answer: %s", error)
+                continue
+            answers[answer.node] = answer
+            waiting.pop(answer.node, None)
+
+
+# questions of the service itself
+
+
+class AskConnections(SurveyQuestion, frozen=True, tag="connections", gc=False):
+    """Ask for the connections of a user at each node."""
+
+    user: UserID
 
 
 class ClientReport(Struct, frozen=True, array_like=True):
@@ -169,6 +204,12 @@ class ConnectionsAnswer(Struct, frozen=True, tag="connections", tag_field="answe
     """The first of them, `MAX_CONNECTIONS` at most."""
 
 
+class AskSubscribers(SurveyQuestion, frozen=True, tag="subscribers"):
+    """Ask for the number of connections that are subscribed to channels at each node."""
+
+    channels: tuple[ChannelName, ...]
+
+
 class SubscribersAnswer(Struct, frozen=True, tag="subscribers", tag_field="answer"):
     """The number of connections that are subscribed at one node."""
 
@@ -176,185 +217,3 @@ class SubscribersAnswer(Struct, frozen=True, tag="subscribers", tag_field="answe
     name: str
     numbers: list[int]
     """One for each channel of the question, in its order."""
-
-
-class NodeFigures(Struct, frozen=True, kw_only=True):
-    """What a node says of itself: its state, and its counts since its start."""
-
-    node: str
-    """Node ID."""
-    name: str
-    version: str
-    uptime: float
-    """Seconds since its start, by the clock to which its counts belong."""
-    connections: int
-    users: int
-    channels: int
-    subscriptions: int
-    published: int
-    """Publications made in its process."""
-    delivered: int
-    """Publications pushed to its clients."""
-    draining: bool
-    loop_lag: float
-    """The largest lag of the last half minute, seconds."""
-    cpu_seconds: float
-    """CPU time of its process."""
-    memory: int | None = None
-    """Bytes of memory that its process uses; None where the system does not say."""
-
-
-class ChannelActivity(Struct, frozen=True, array_like=True):
-    """A busy channel, as one node sees it."""
-
-    channel: ChannelName
-    subscribers: int
-    publications: float
-    """In a second, of the last seconds."""
-    bytes: float = 0.0
-    """Of the data of those; 0 also of an older version."""
-
-
-class NamespaceActivity(Struct, frozen=True, array_like=True):
-    """A namespace at one node."""
-
-    namespace: str
-    """"" for the top level."""
-    channels: int
-    """Those with a subscriber at this node."""
-    subscribers: int
-    delivered: int
-    """Publications pushed to the clients of this node since its start."""
-
-
-class ActivityAnswer(Struct, frozen=True, tag="activity", tag_field="answer"):
-    """How busy one node is."""
-
-    figures: NodeFigures
-    seconds: float
-    """How long publications were counted; 0 if counting begins now."""
-    channels: list[ChannelActivity]
-    namespaces: list[NamespaceActivity]
-
-    @property
-    def node(self) -> str:
-        return self.figures.node
-
-
-CopyKind = Literal["there", "opened", "received", "sent", "closed", "published"]
-"""What a copy is of: a connection that was there, was opened or was closed, a frame that the client
-sent or was sent, a publication."""
-
-
-class Copy(Struct, frozen=True, array_like=True):
-    """What a mirror shows: a frame, a publication, or that a connection came or went."""
-
-    number: int
-    """In the order of copies of one mirror at one node."""
-    time: float
-    """Unix seconds, by the clock of the node."""
-    kind: CopyKind
-    client: ClientID
-    """"" for a publication."""
-    channel: ChannelName
-    """"" for a frame."""
-    text: str
-    """JSON, without secrets; or a text in brackets in place of what cannot be shown."""
-    offset: int = 0
-    epoch: str = ""
-    """The position of a publication; 0 and "" without history."""
-
-
-class MirrorAnswer(Struct, frozen=True, tag="mirror", tag_field="answer"):
-    """What one node has copied."""
-
-    node: str
-    name: str
-    copies: list[Copy]
-    left_out: int
-    """How much was not copied since the mirror began, because more happened than it holds."""
-    refused: bool = False
-    """Whether the node has as many mirrors as it may."""
-
-
-class Event(Struct, frozen=True, array_like=True, gc=False):
-    """Something that happened at a node, or equal things that happened within a minute."""
-
-    kind: str
-    """One of `node.event_log.KINDS`; newer versions may have others."""
-    first: float
-    """Unix seconds, by the clock of the node."""
-    last: float
-    """When it happened for the last time."""
-    count: int
-    """How often; of log lines, how many with the same template."""
-    text: str = ""
-    """A log line, or the name of what the event is about; see `node.event_log.KINDS`."""
-    subject: str = ""
-    """The ID of what it is about, if other nodes see the same event."""
-    number: float = 0
-    """A figure, such as connections; its meaning belongs to the kind."""
-
-
-class PastAnswer(Struct, frozen=True, kw_only=True, tag="past", tag_field="answer"):
-    """What one node keeps of the last hour. A node that started since has less."""
-
-    node: str
-    name: str
-    now: float
-    """Unix seconds, by the clock of the node, as all other times are."""
-    started: float
-    options: str = ""
-    """Equal at nodes with equal options, those left out that belong to one node, and secrets."""
-    slots: list[int]
-    """The numbers of its samples: each was taken at this many times `SLOT_SECONDS`. They grow;
-    those that are left out were not taken."""
-    samples: dict[str, list[int]]
-    """Figure → its value in each sample; see `node.samples` and `node.figures`."""
-    events: list[Event]
-    """Oldest first."""
-
-
-Answer = (
-    ConnectionsAnswer
-    | SubscribersAnswer
-    | ActivityAnswer
-    | MirrorAnswer
-    | PastAnswer
-    | RecentAnswer
-    | UsersAnswer
-)
-A = TypeVar(
-    "A",
-    ConnectionsAnswer,
-    SubscribersAnswer,
-    ActivityAnswer,
-    MirrorAnswer,
-    PastAnswer,
-    RecentAnswer,
-    UsersAnswer,
-)
-
-
-def encode_answer(answer: Answer) -> bytes:
-    """Return an answer as JSON."""
-    return msgspec.json.encode(answer)
-
-
-def decode_answer(answer: bytes, kind: type[A]) -> A:
-    """Return the answer that `encode_answer` got.
-
-    Raises:
-        msgspec.DecodeError: a node of another version answered something else.
-    """
-    return msgspec.json.decode(answer, type=kind)
-
-
-class SurveyResult(NamedTuple, Generic[A]):
-    """The answers of the nodes, and the names of the nodes that did not answer in time.
-
-    Silent nodes are among those: they are listed, but send no heartbeats.
-    """
-
-    answers: list[A]
-    missing: list[str]

@@ -62,6 +62,12 @@ def kind_of(field_of_option: Field[Any]) -> str:
     return annotation if annotation in KIND_WORDS else "list"
 
 
+def may_be_emptied(field_of_option: Field[Any]) -> bool:
+    """Return whether an empty text or list is another value of an option than its default."""
+    kind, is_word = kind_of(field_of_option), bool(field_of_option.metadata["choices"])
+    return kind == "list" or (kind == "str" and bool(field_of_option.default) and not is_word)
+
+
 def as_seconds(value: object) -> object:
     """Return a duration with units, such as "720h" or "1m30s", in seconds.
 

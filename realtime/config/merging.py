@@ -16,12 +16,13 @@ from typing import Any, Literal, TypeAlias
 from realtime.config.channel_rights import outranked, replacing
 from realtime.config.names import counting_name, options_in
 
-Origin: TypeAlias = Literal["environment", "settings", "file", "override"]
-"""A source of options; "override" is `Configuration.override`."""
+Origin: TypeAlias = Literal["environment", "settings", "defaults", "file", "override"]
+"""A source; "defaults" is REALTIME_DEFAULTS, and "override" is `Configuration.override`."""
 
 PLACES: Mapping[str | None, str] = {
     "environment": "the environment",
     "settings": "settings",
+    "defaults": "settings",
     "file": "the config file",
 }
 """Source → its name in messages."""

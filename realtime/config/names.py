@@ -53,6 +53,16 @@ def given_namespaces(value: object) -> object:
         raise ValueError("nested too deeply") from error
 
 
+def given_items(options: Mapping[str, object]) -> list[Mapping[str, object]]:
+    """Return the namespaces of a source that can be read; see `given_namespaces`."""
+    try:
+        items = given_namespaces(options.get("namespaces"))
+    except ValueError:
+        return []
+    items = items if isinstance(items, list | tuple) else []
+    return [item for item in items if isinstance(item, Mapping)]
+
+
 def counting_name(name: str, source: Mapping[str, object]) -> str:
     """Return the newer name of an option that counts in a source in place of `name`; "" if none."""
     known = option_of(name)

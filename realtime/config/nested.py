@@ -96,7 +96,7 @@ def _translate(path: str, value: Any, translation: Translation) -> None:
         translation.file_options.append(FileOption(path, "option", _PROXY_HEADERS[path]))
     elif find_option(path):
         _set(path, path, value, translation)
-    elif reason := _found(path, UNSUPPORTED):
+    elif path not in UNUSED and (reason := _found(path, UNSUPPORTED)):
         _not_supported(path, value, reason, translation)
     elif reason := _found(path, UNUSED):
         translation.file_options.append(FileOption(path, "unused", reason))

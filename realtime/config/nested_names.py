@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realtime.config.names import SERVER_DECIDES
+from realtime.config.names import NOT_USED, SERVER_DECIDES
 from realtime.config.options import CHANNEL_OPTION_FIELDS
 
 SECTIONS = frozenset(
@@ -187,6 +187,28 @@ CHANNEL_UNSUPPORTED: Mapping[str, str] = {
     "map": NOT_OFFERED,
     "shared_poll": NOT_OFFERED,
 }
+
+
+def _flat(path: str) -> str:
+    """Return the name that versions with flat names have for a path."""
+    return path.removeprefix("engine.").replace(".", "_")
+
+
+_FLAT_UNUSED = {**{_flat(path): why for path, why in UNUSED.items()}, **CHANNEL_UNUSED, **NOT_USED}
+FLAT_UNSUPPORTED = {
+    **{_flat(path): why for path, why in UNSUPPORTED.items()},
+    **CHANNEL_UNSUPPORTED,
+}
+"""Name of an option, without the names of its sections → the reason, as in `UNSUPPORTED`."""
+
+
+def why_unused(name: str) -> str:
+    """Return why an option that this service does not have has no effect; "" if it is unknown."""
+    if name in _FLAT_UNUSED:
+        return _FLAT_UNUSED[name]
+    sections = (section for section, why in UNUSED.items() if why == NOT_OFFERED)
+    return NOT_OFFERED if name.startswith(tuple(f"{_flat(each)}_" for each in sections)) else ""
+
 
 CLOSED: Mapping[str, bool] = {
     name: False

@@ -77,7 +77,9 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
 
     # client connections
     client_insecure: bool = option(
-        False, "Development: no token needed, publish and anonymous on everywhere."
+        False,
+        "Development: no token needed, publish and anonymous on everywhere. Newer client libraries"
+        " may also read presence and history.",
     )
     client_anonymous: bool = option(False, "Clients may connect without a token, as user ''.")
     client_channel_limit: int = option(128, "Subscriptions per connection; 0: no limit.")
@@ -134,7 +136,7 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     # tokens, server API, panel
     token_hmac_secret_key: str = option("", "Verifies HS256/384/512 tokens.", secret=True)
     token_hmac_previous_secret_key: str = option(
-        "", "Verifies these tokens, too, while their key changes.", secret=True
+        "", "Previous HMAC key, accepted while keys are rotated.", secret=True
     )
     token_hmac_previous_secret_key_valid_until: int = option(
         0, "Unix time at which that key stops to be valid; 0: never."
@@ -168,7 +170,7 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
         "", "Verifies HS256/384/512 tokens.", secret=True
     )
     subscription_token_hmac_previous_secret_key: str = option(
-        "", "Verifies these tokens, too, while their key changes.", secret=True
+        "", "Previous HMAC key, accepted while keys are rotated.", secret=True
     )
     subscription_token_hmac_previous_secret_key_valid_until: int = option(
         0, "Unix time at which that key stops to be valid; 0: never."
@@ -267,7 +269,7 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
         0, "Replicas that must have a publication before it counts as made; 0: off."
     )
     redis_wait_timeout: float = seconds(
-        0.5, "Seconds to wait for them; less than redis_read_timeout.", least=0.01
+        0.5, "Seconds to wait for replicas; must be less than redis_read_timeout.", least=0.01
     )
     channel_layer: str = option(
         "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: a layer of the service."

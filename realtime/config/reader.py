@@ -14,8 +14,15 @@ from difflib import get_close_matches
 from typing import Any
 
 from realtime.config import rules
-from realtime.config.fields import KIND_WORDS, kind_of
-from realtime.config.names import NOT_USED, given_namespaces, options_in
+from realtime.config.fields import KIND_WORDS, kind_of, may_be_emptied
+from realtime.config.names import given_namespaces, options_in
+from realtime.config.nested_names import (
+    CHANNEL_UNSUPPORTED,
+    CHANNEL_UNUSED,
+    FLAT_UNSUPPORTED,
+    OFF,
+    why_unused,
+)
 from realtime.config.options import (
     CHANNEL_OPTION_FIELDS,
     CONFIG_FIELDS,
@@ -58,20 +65,16 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     values: dict[str, Any] = {}
     channel_values: dict[str, Any] = {}
     for known, name, value in options_in(options):
-        if name == "namespaces" or name in NOT_USED:
+        if name == "namespaces":
             continue
         if option := CHANNEL_OPTION_FIELDS.get(known):
             _read_value(option, name, value, channel_values, problems)
         elif option := CONFIG_FIELDS.get(known):
             _read_value(option, name, value, values, problems)
         else:
-            problems.append(
-                Problem(
-                    "unknown",
-                    f"Unknown option {name!r}.",
-                    _did_you_mean(name, (*CONFIG_FIELDS, *CHANNEL_OPTION_FIELDS)),
-                )
-            )
+            hint = _did_you_mean(name, ("namespaces", *CONFIG_FIELDS, *CHANNEL_OPTION_FIELDS))
+            reason = FLAT_UNSUPPORTED.get(name, "")
+            problems += _not_an_option(name, value, "", reason, why_unused(name), hint)
     channel = ChannelOptions(**channel_values)
     problems.extend(rules.check_channel("the top level", channel))
     namespaces = _read_namespaces(options.get("namespaces"), problems)
@@ -84,18 +87,21 @@ def from_strings(strings: Mapping[str, str]) -> dict[str, object]:
     """Return option values from the environment with the types of their options.
 
     Booleans are true/false/1/0, lists are separated by spaces, `namespaces` is a JSON array,
-    an empty string means "not set". A value that does not fit stays a string, which `read`
-    reports.
+    an empty string means "not set". `none` is an empty text or list, where that is another value
+    than the default. A value that does not fit stays a string, which `read` reports.
     """
     values: dict[str, object] = {}
     for name, text in strings.items():
         option = find_option(name)
         if text.strip():
-            values[name] = text if option is None else _from_string(kind_of(option), text)
+            values[name] = text if option is None else _from_string(option, text)
     return values
 
 
-def _from_string(kind: str, text: str) -> object:
+def _from_string(option: Field[Any], text: str) -> object:
+    kind = kind_of(option)
+    if text.strip().lower() == "none" and may_be_emptied(option):
+        return [] if kind == "list" else ""
     match kind:
         case "bool" | "bool | str":
             return {"true": True, "1": True, "false": False, "0": False}.get(text.lower(), text)
@@ -217,17 +223,35 @@ def _read_namespace(
         if option := CHANNEL_OPTION_FIELDS.get(known):
             _read_value(option, f"{key} of namespace {name}", value, values, problems)
         elif key != "name":
-            problems.append(
-                Problem(
-                    "unknown",
-                    f"Unknown option {key!r} in namespace {name!r}.",
-                    _did_you_mean(key, CHANNEL_OPTION_FIELDS)
-                    + f" A namespace takes a name and {', '.join(CHANNEL_OPTION_FIELDS)}.",
-                )
+            hint = (
+                _did_you_mean(key, CHANNEL_OPTION_FIELDS)
+                + f" A namespace takes a name and {', '.join(CHANNEL_OPTION_FIELDS)}."
             )
+            reason, unused = CHANNEL_UNSUPPORTED.get(key, ""), CHANNEL_UNUSED.get(key, "")
+            problems += _not_an_option(key, value, f" in namespace {name!r}", reason, unused, hint)
     options = ChannelOptions(**values)
     problems.extend(rules.check_channel(f"namespace {name!r}", options))
     return options
+
+
+def _not_an_option(
+    name: str, value: object, place: str, reason: str, unused: str, hint: str
+) -> list[Problem]:
+    """Return the mistake in an option that this service does not have, if it is one.
+
+    Args:
+        name: its name.
+        value: its value.
+        place: the namespace where it is; "" at the top level.
+        reason: why it is not supported; "" if that is not known.
+        unused: why it has no effect, which is no mistake; "" if that is not known.
+        hint: for a name that is unknown.
+    """
+    if reason:
+        is_off = value in OFF or value in ("false", "0")
+        message = f"Option {name!r}{place} is not supported: {reason}."
+        return [] if is_off else [Problem("unsupported", message, "Turn it off, or remove it.")]
+    return [] if unused else [Problem("unknown", f"Unknown option {name!r}{place}.", hint)]
 
 
 def _did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -26,8 +26,13 @@ _PATHS = (
     "metrics_handler_prefix",
     "health_handler_prefix",
 )
+_WITH_MORE = ("sockjs_handler_prefix", "health_handler_prefix")
+"""Of these, clients ask for what is below, which begins with a slash."""
 
 MAX_LEAVE_DELAY = 300
+
+_MILLISECONDS = 10**11
+"""Unix seconds of the year 5138; milliseconds of 1973."""
 
 
 def check(config: Config) -> Iterator[Problem]:
@@ -37,6 +42,7 @@ def check(config: Config) -> Iterator[Problem]:
     yield from _check_ping_intervals(config)
     yield from _check_origins(config)
     yield from _check_expressions_of_tokens(config)
+    yield from _check_previous_keys(config)
     yield from _check_paths(config)
     yield from _check_sockjs_iframe(config)
     yield from _check_endpoints(config)
@@ -170,13 +176,56 @@ def _check_origins(config: Config) -> Iterator[Problem]:
             )
 
 
-def _check_paths(config: Config) -> Iterator[Problem]:
+def _check_previous_keys(config: Config) -> Iterator[Problem]:
+    for options in dict.fromkeys((config.connection_tokens, config.subscription_tokens)):
+        if options.hmac_previous_secret_key_valid_until >= _MILLISECONDS:
+            yield Problem(
+                "valid_until",
+                f"{options.option('hmac_previous_secret_key_valid_until')} is later than the year"
+                " 5000: it is in milliseconds.",
+                "Write Unix time in seconds, as date +%s prints it.",
+            )
+
+
+def bad_paths(config: Config) -> Iterator[tuple[str, str, str]]:
+    """Yield the paths that no URL has.
+
+    Yields:
+        The option, what is wrong, and what to write.
+    """
     for name in _PATHS:
         path = getattr(config, name)
         if not path.startswith("/"):
+            yield name, "does not begin with a slash", f"/{path}"
+        elif path.endswith("/") and name in _WITH_MORE:
+            yield name, "ends with a slash", path.rstrip("/") or getattr(Config(), name)
+
+
+def _check_paths(config: Config) -> Iterator[Problem]:
+    for name, mistake, right in bad_paths(config):
+        path = getattr(config, name)
+        yield Problem("path", f"{name} {path!r} {mistake}.", f"Write {right}.")
+
+    used: dict[str, str] = {}
+    for name, path in _paths_in_use(config):
+        if (other := used.setdefault(path.rstrip("/"), name)) != name:
             yield Problem(
-                "path", f"{name} {path!r} does not begin with a slash.", f"Write /{path}."
+                "path",
+                f"{name} and {other} are the same path, {path!r}.",
+                f"Change one of them, or leave {name} out.",
             )
+
+
+def _paths_in_use(config: Config) -> Iterator[tuple[str, str]]:
+    if not config.websocket_disable:
+        yield "websocket_handler_prefix", config.websocket_handler_prefix
+    if not config.sockjs_disable:
+        yield "sockjs_handler_prefix", config.sockjs_handler_prefix
+    if config.serves_metrics:
+        yield "metrics_handler_prefix", config.metrics_handler_prefix
+    if config.health:
+        for name in ("live", "ready"):
+            yield "health_handler_prefix", f"{config.health_handler_prefix.rstrip('/')}/{name}"
 
 
 def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:

@@ -29,8 +29,9 @@ from django.utils.crypto import salted_hmac
 from realtime.config import nested
 from realtime.config.channel_types import ChannelTypes
 from realtime.config.merging import PLACES, Merged, Origin
-from realtime.config.names import NOT_USED, SERVER_DECIDES, option_of
+from realtime.config.names import SERVER_DECIDES, option_of
 from realtime.config.nested import FileOption
+from realtime.config.nested_names import FLAT_UNSUPPORTED, why_unused
 from realtime.config.options import Config, Problem, find_option
 from realtime.config.reader import InvalidOptions, from_strings, read
 from realtime.config.redis_options import DUMMY, hosts, names_redis, uses_redis
@@ -140,7 +141,7 @@ def _gather(overrides: Mapping[str, object]) -> Sources:
     file_options: list[FileOption] = []
     strings, unknown = _read_environment(prefix)
     merged = Merged()
-    merged.add("settings", _read_setting("REALTIME_DEFAULTS", problems))
+    merged.add("defaults", _read_setting("REALTIME_DEFAULTS", problems))
     file_of_settings = getattr(settings, "REALTIME_CONFIG_FILE", None)
     merged.add("file", *_read_file(file_of_settings, problems, file_options))
     merged.add("settings", _read_setting("REALTIME", problems))
@@ -298,10 +299,10 @@ def _read_environment(prefix: str) -> tuple[dict[str, str], list[str]]:
         name = variable.removeprefix(prefix).lower()
         if name == "config_file":
             continue
-        reason = NOT_USED.get(name)
-        if name == "namespaces" or find_option(name) or reason not in (None, SERVER_DECIDES):
+        reason = why_unused(name) or FLAT_UNSUPPORTED.get(name, "")
+        if name == "namespaces" or find_option(name) or reason not in ("", SERVER_DECIDES):
             strings[name] = value
-        elif reason is None:
+        elif not reason:
             # not those of the ASGI server, such as SERVICE_PORT of container platforms
             unknown.append(variable)
     return strings, sorted(unknown)

@@ -1,11 +1,13 @@
 """The contract of an engine: where streams and presence live, and how nodes reach each other.
 
-An engine has four parts. Each is small enough to be implemented alone:
+An engine has these parts. Each is small enough to be implemented alone:
 
     Broker     channels: publish, keep streams, deliver to the nodes that subscribed
     Presence   the clients in each channel
     Cluster    the nodes, see `nodes`; None where the service is one process
     Lists      channels and users at each node, see `lists`
+    SharedLimits
+               what a user may do over all nodes, see `limits`; None where each node counts alone
 
 A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
@@ -25,7 +27,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol, TypeAlias
 
+from msgspec import Struct
+
 from realtime.config.options import ChannelOptions
+from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind, Lists, NodeLists
 from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
@@ -102,32 +107,34 @@ class Receiver(Protocol):
         ...
 
 
-class Outgoing(NamedTuple):
-    """A publication on its way into a channel. `once` and `version`: if it has them."""
+class Outgoing(Struct, frozen=True, gc=False):
+    """A publication on its way into a channel."""
 
     channel: ChannelName
     publication: Publication
+    """Its `offset` and `time` are ignored."""
     options: ChannelOptions
     once: Once | None = None
+    """Its idempotency key, if it has one."""
     version: Version | None = None
+    """Only in channels with history: it is published if this is newer than the last version in the
+    channel, or of another run."""
 
 
-Published: TypeAlias = StreamPosition | EngineUnavailable | None
-"""What became of one of several publications: its position, None without history; or why it was
-not published."""
+class Published(Struct, frozen=True, gc=False):
+    """What became of a publication."""
+
+    position: StreamPosition | None = None
+    """Its position, None without history. If its key was used, that of the publication that used
+    it; if its version is not newer, the top position."""
+    kept: bool = True
+    """False: its key was used or its version is not newer, so nothing was kept or sent."""
 
 
 class Streams(Protocol):
     """The half of a broker that needs no node: publish, and read the streams of channels."""
 
-    async def publish(
-        self,
-        channel: ChannelName,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
+    async def publish(self, outgoing: Outgoing) -> Published:
         """Publish to every node that is subscribed to a channel.
 
         In a channel with history this is one atomic step: the publication gets the next offset,
@@ -136,27 +143,19 @@ class Streams(Protocol):
 
         The same idempotency key in the same channel publishes once, whichever processes ask.
         Only a third-party layer sends in a second step: what it loses, a repetition does not send.
-
-        Args:
-            publication: its `offset` and `time` are ignored.
-            once: its idempotency key; None: it has none.
-            version: only in channels with history: it is published if this is newer than the last
-                version in the channel, or of another run. None: it has none.
-
-        Returns:
-            The position of the publication; None without history. If the key was used, that of
-            the publication that used it; if the version is not newer, the top position.
         """
         ...
 
-    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
+    async def publish_many(
+        self, publications: Sequence[Outgoing]
+    ) -> list[Published | EngineUnavailable]:
         """Publish several, in as few round trips as possible.
 
         Publications into one channel keep their order. One that fails does not keep the others
         from being published.
 
         Returns:
-            What became of each.
+            What became of each, or why it was not published.
         """
         ...
 
@@ -192,6 +191,9 @@ class Streams(Protocol):
     async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
         """Return the top position of a channel, the one that `history` would return.
 
+        Not for each client that names a channel: an engine that forgets the epochs of channels
+        without publications keeps them longer after this than after other reads.
+
         Args:
             at: Unix ms; return the position that the channel had then, by the clock that gives
                 publications their times. If history does not reach back that far, its offset is 0.
@@ -202,10 +204,6 @@ class Streams(Protocol):
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
         """Return what `position` returns of each channel, in as few round trips as possible."""
-        ...
-
-    async def top(self, channel: ChannelName) -> History:
-        """Return what `history` would return, without publications."""
         ...
 
     async def remove_history(self, channel: ChannelName) -> None:
@@ -292,6 +290,9 @@ class Store(Protocol):
     def lists(self) -> Lists:
         """What there is at the nodes; where there is no cluster, at this one."""
         ...
+
+    @property
+    def limits(self) -> SharedLimits | None: ...
 
 
 class Engine(Store, Protocol):

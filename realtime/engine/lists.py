@@ -134,28 +134,3 @@ class NodeLists(Lists, Protocol):
     def keep_seen(self) -> None:
         """Note when users go offline, for `seen`."""
         ...
-
-
-class NoLists:
-    """Lists of a service without nodes."""
-
-    async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
-        return [False] * len(names)
-
-    async def names(self, kind: Kind) -> Collection[str]:
-        return ()
-
-    async def size(self, kind: Kind) -> int:
-        return 0
-
-    async def sweep(self, attempt: str) -> Swept | None:
-        return None
-
-    async def seen(self, limit: int) -> Mapping[UserID, int]:
-        return {}
-
-    async def seen_at(self, user: UserID) -> int | None:
-        return None
-
-    async def forget_seen(self, seen: Mapping[UserID, int]) -> None:
-        pass

@@ -10,14 +10,16 @@ Memory is bounded, whatever clients do:
   epoch, which the first publication adopts.
 - Clients may be allowed to publish into any channel name. Of idle streams, which have neither
   publications nor subscribers, only `MAX_IDLE_STREAMS` positions are remembered.
-- Of idempotency keys only digests are remembered, and only so many (see `once_keys`).
+- Of idempotency keys only digests are remembered, for their lifetime. Beyond `MAX_KEYS`, those
+  whose lifetime ends first are forgotten, and a repetition with one of them is published again.
 """
 
 from __future__ import annotations
 
 import time
 from collections import deque
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from heapq import heappop, heappush
 from itertools import islice
 
 import msgspec
@@ -25,17 +27,16 @@ import msgspec
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
-from realtime.engine.lists import Kind
-from realtime.engine.memory_lists import MemoryLists
-from realtime.engine.once import Once
-from realtime.engine.once_keys import OnceKeys
+from realtime.engine.lists import MAX_SEEN, Kind, Swept
 from realtime.engine.versions import Version
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
     ClientInfo,
     Publication,
     StreamPosition,
+    UserID,
 )
 from realtime.timers import Timer, Timers
 
@@ -43,11 +44,15 @@ MAX_IDLE_STREAMS = 100_000
 """Idle streams whose position is remembered. Beyond that, those that have been idle the longest are
 forgotten; a client that comes back to one of them does not recover."""
 
+MAX_KEYS = 100_000
+"""Keys that are remembered, some 30 MB."""
+
 
 class MemoryEngine:
     """See `engine.base.Engine` for the contract."""
 
     cluster: None = None
+    limits: None = None
 
     def __init__(self, timers: Timers, *, meta_lifetime: int = 0) -> None:
         """`meta_lifetime`: seconds the position of an unused channel is kept; 0: forever."""
@@ -171,50 +176,30 @@ class MemoryBroker:
             self._touch(channel, stream)
             self._note_idle(channel, stream)
 
-    async def publish(
-        self,
-        channel: ChannelName,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
-        if once is None:
-            if options.keeps_history:
-                return self._publish(channel, publication, options, version)[0]
-            if self.receiver is not None and channel in self._subscribed:
-                self.receiver.on_publication(channel, publication, None)
-            return None
-        digest = once.digest(channel)
-        if digest in self._once_keys:
-            return self._once_keys[digest]
-        position, published = self._publish(channel, publication, options, version)
-        if published:
-            self._once_keys.add(digest, position, once.lifetime)
-        return position
-
-    def _publish(
-        self,
-        channel: ChannelName,
-        publication: Publication,
-        options: ChannelOptions,
-        version: Version | None,
-    ) -> tuple[StreamPosition | None, bool]:
-        """Publish; returns the position, and whether the version was new."""
+    async def publish(self, outgoing: Outgoing) -> Published:
+        channel, publication = outgoing.channel, outgoing.publication
+        once, version = outgoing.once, outgoing.version
+        if once is not None and (digest := once.digest(channel)) in self._once_keys:
+            return Published(self._once_keys[digest], kept=False)
         position: StreamPosition | None = None
-        if options.keeps_history:
-            stream = self._streams.get(channel)
-            if version is not None and stream is not None and not version.follows(stream.version):
-                return stream.position, False
-            publication, position = self._append(channel, publication, options)
+        if outgoing.options.keeps_history:
+            if version is not None:
+                stream = self._streams.get(channel)
+                if stream is not None and not version.follows(stream.version):
+                    return Published(stream.position, kept=False)
+            publication, position = self._append(channel, publication, outgoing.options)
             if version is not None:
                 self._streams[channel].version = version
+        if once is not None:
+            self._once_keys.add(digest, position, once.lifetime)
         if self.receiver is not None and channel in self._subscribed:
             self.receiver.on_publication(channel, publication, position)
-        return position, True
+        return Published(position)
 
-    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
-        return [await self.publish(*publication) for publication in publications]
+    async def publish_many(
+        self, publications: Sequence[Outgoing]
+    ) -> list[Published | EngineUnavailable]:
+        return [await self.publish(outgoing) for outgoing in publications]
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
         if self.receiver is not None:
@@ -252,13 +237,6 @@ class MemoryBroker:
             return self._first_position(channel)
         self._touch(channel, stream)
         return stream.position if at is None else stream.position_at(at)
-
-    async def top(self, channel: ChannelName) -> History:
-        stream = self._streams.get(channel)
-        if stream is None:
-            return History((), self._first_position(channel))
-        self._touch(channel, stream)
-        return History((), stream.position, stream.top_uid)
 
     async def remove_history(self, channel: ChannelName) -> None:
         stream = self._streams.get(channel)
@@ -394,3 +372,93 @@ class MemoryPresence:
         if not present.clients:
             present.expiry.cancel()
             del self._channels[channel]
+
+
+class MemoryLists:
+    """See `engine.lists.NodeLists` for the contract. Nothing is swept: the node is the service."""
+
+    def __init__(self) -> None:
+        self.receiver: Receiver | None = None
+        self._names: dict[Kind, set[str]] = {kind: set() for kind in Kind}
+        self._seen: dict[UserID, int] | None = None
+
+    def add(self, kind: Kind, name: str) -> None:
+        names = self._names[kind]
+        if name not in names:
+            names.add(name)
+            if self.receiver is not None:
+                self.receiver.on_first(kind, name)
+
+    def discard(self, kind: Kind, name: str) -> None:
+        names = self._names[kind]
+        if name not in names:
+            return
+        names.remove(name)
+        if kind is Kind.USERS and self._seen is not None and len(self._seen) < MAX_SEEN:
+            self._seen[name] = int(time.time() * 1000)
+        if self.receiver is not None:
+            self.receiver.on_last(kind, name)
+
+    def leave_behind(self, seconds: float) -> None:
+        pass
+
+    def keep_seen(self) -> None:
+        self._seen = self._seen or {}
+
+    async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
+        return [name in self._names[kind] for name in names]
+
+    async def names(self, kind: Kind) -> Collection[str]:
+        return frozenset(self._names[kind])
+
+    async def size(self, kind: Kind) -> int:
+        return len(self._names[kind])
+
+    async def sweep(self, attempt: str) -> Swept | None:
+        return None
+
+    async def seen(self, limit: int) -> Mapping[UserID, int]:
+        return dict(islice((self._seen or {}).items(), limit))
+
+    async def seen_at(self, user: UserID) -> int | None:
+        return (self._seen or {}).get(user)
+
+    async def forget_seen(self, seen: Mapping[UserID, int]) -> None:
+        known = self._seen or {}
+        for user, at in seen.items():
+            if known.get(user) == at:
+                del known[user]
+
+
+class OnceKeys:
+    """Digests of used keys, each with the position of its publication; None without history."""
+
+    def __init__(self, timers: Timers) -> None:
+        self._timers = timers
+        self._positions: dict[str, StreamPosition | None] = {}
+        self._ends: list[tuple[float, str]] = []
+        """A heap of the ends of lifetimes, one for each key."""
+        self._timer = timers.timer(self._expire)
+
+    def __contains__(self, digest: str) -> bool:
+        return digest in self._positions
+
+    def __getitem__(self, digest: str) -> StreamPosition | None:
+        return self._positions[digest]
+
+    def add(self, digest: str, position: StreamPosition | None, lifetime: float) -> None:
+        """Remember an unused key for `lifetime` seconds."""
+        self._positions[digest] = position
+        heappush(self._ends, (self._timers.now() + lifetime, digest))
+        if len(self._ends) > MAX_KEYS:
+            self._forget_first()
+        self._timer.set(self._ends[0][0])
+
+    def _forget_first(self) -> None:
+        del self._positions[heappop(self._ends)[1]]
+
+    def _expire(self) -> None:
+        while self._ends and self._ends[0][0] <= self._timers.now():
+            self._forget_first()
+        if self._ends:
+            self._timer.set(self._ends[0][0])

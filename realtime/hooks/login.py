@@ -31,13 +31,12 @@ from urllib.parse import urlsplit
 from django.conf import settings
 from django.contrib.auth import get_user
 from django.contrib.sessions.backends import signed_cookies
-from django.http import HttpRequest
+from django.http import HttpRequest, parse_cookie
 from django.http.request import split_domain_port, validate_host
 
 from realtime.config import origins
 from realtime.hooks.answers import optional
 from realtime.hooks.registry import Registry
-from realtime.hooks.requests import Request
 from realtime.hooks.runner import Runner
 from realtime.node.hooks import Caller, Handshake, Identity, Refresh
 from realtime.payload import Payload
@@ -207,8 +206,8 @@ def _next_check() -> float:
 
 def _cookie(handshake: Handshake) -> str:
     """Return the session key in a request's cookies; "" for none."""
-    cookies = Request(client="", user="", handshake=handshake).cookies
-    return cookies.get(settings.SESSION_COOKIE_NAME, "")
+    cookies = handshake.headers.get("cookie") or handshake.withheld.get("cookie", "")
+    return parse_cookie(cookies).get(settings.SESSION_COOKIE_NAME, "")
 
 
 def site_headers() -> tuple[str, ...]:

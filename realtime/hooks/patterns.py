@@ -14,7 +14,7 @@ seconds. `Pattern.match` looks at each character once per part.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple, TypeAlias
 
 _SIGN = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}|(\*+)|([{}])")
@@ -103,6 +103,12 @@ class Pattern:
         """Whether a part of it has no name."""
         return any(isinstance(part, _Star) for part in self._parts)
 
+    def may_begin(self, beginning: str) -> bool:
+        """Return whether it matches any channel with this beginning."""
+        return _may_begin(
+            ([_Text(self._beginning)] if self._beginning else []) + self._parts, beginning
+        )
+
     def fill(self, params: Mapping[str, str], star: str = "") -> str:
         """Return the pattern with texts in place of its names, and of its stars."""
         texts = (
@@ -137,6 +143,21 @@ class Pattern:
                 params[part.name] = channel[start:end]
             start = end
         return params
+
+
+def _may_begin(parts: Sequence[_Text | _Star | _Name], beginning: str) -> bool:
+    if not beginning or not parts:
+        return not beginning
+    first, *rest = parts
+    match first:
+        case _Star():
+            return True
+        case _Text(text) if len(text) < len(beginning):
+            return beginning.startswith(text) and _may_begin(rest, beginning[len(text) :])
+        case _Text(text):
+            return text.startswith(beginning)
+    colon = beginning.find(":")
+    return colon < 0 or any(_may_begin(rest, beginning[end:]) for end in range(1, colon + 1))
 
 
 def _read(text: str) -> Iterator[_Text | _Star | _Name]:

@@ -139,7 +139,8 @@ def subscribe(*patterns: str) -> Callable[[F], F]:
 
     Return None or True to allow, False to refuse, `Allowed(ttl=...)` to be asked again after a
     while, and any other value to allow with this value as channel info. Raise `Error` or
-    `Disconnect` to refuse with your own code. The options of the channel are checked first.
+    `Disconnect` to refuse with your own code. The options of the channel are checked first. What
+    no pattern matches in the namespaces of these patterns is refused.
     Private channels need tokens: the view of `realtime.urls` makes one if the hook for a pattern
     that begins with `$` allows it.
     """
@@ -152,7 +153,8 @@ def publish(*patterns: str) -> Callable[[F], F]:
 
     Return None or True to publish the data that the client sent, False to refuse, and any other
     value to publish it instead. Raise `Error` or `Disconnect` to refuse with your own code. The
-    option `publish` must be on.
+    option `publish` must be on. What no pattern matches in the namespaces of these patterns is
+    refused.
     """
 
     return _for_patterns(registry.publish, patterns)

@@ -12,7 +12,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Mapping, MutableMapping
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, MutableMapping
 from concurrent.futures import Future
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
@@ -148,14 +148,9 @@ class Runner:
         if caller is not None:
             work.client, work.user = caller.client, caller.user
             self._check_overdue(work)
-        context = contextvars.copy_context()
-        context.run(SyncToAsync.thread_sensitive_context.set, self._threads)
-        context.run(current_work.set, work)
         loop = asyncio.get_running_loop()
         deadline = loop.time() + self._timeout
-        call = loop.create_task(self._call(function, arguments, read), context=context)
-        self._calls.add(call)
-        call.add_done_callback(self._ended)
+        call = self._begin(loop, work, self._call(function, arguments, read))
         try:
             # not `asyncio.timeout`, which waits for a coroutine that does not stop
             await asyncio.wait({call}, timeout=self._timeout)
@@ -169,19 +164,18 @@ class Runner:
         if not in_time:
             self._give_up(work, call)
             raise InternalError
-        try:
-            return call.result()
-        except (Error, Disconnect):
-            raise
-        except DjangoPermissionDenied:
-            pass
-        except asyncio.CancelledError:
-            logger.error("%s was cancelled", work.name, extra=work.about)
-            raise InternalError from None
-        except Exception:
-            logger.exception("%s failed", work.name, extra=work.about)
-            raise InternalError from None
-        raise PermissionDenied
+        return _result(work, call)
+
+    def _begin(
+        self, loop: asyncio.AbstractEventLoop, work: Work, calling: Coroutine[Any, Any, Any]
+    ) -> asyncio.Task[Any]:
+        context = contextvars.copy_context()
+        context.run(SyncToAsync.thread_sensitive_context.set, self._threads)
+        context.run(current_work.set, work)
+        call = loop.create_task(calling, context=context)
+        self._calls.add(call)
+        call.add_done_callback(self._ended)
+        return call
 
     def _check_overdue(self, work: Work) -> None:
         """Limit what one client, or one user, has under way after its time.
@@ -271,6 +265,23 @@ class Runner:
             async with asyncio.timeout(CLOSE_TIMEOUT):
                 while self._pool.busy:
                     await asyncio.sleep(CLOSE_INTERVAL)
+
+
+def _result(work: Work, call: asyncio.Task[Any]) -> Any:
+    """Return what a call has returned; see `Runner.run`."""
+    try:
+        return call.result()
+    except (Error, Disconnect):
+        raise
+    except DjangoPermissionDenied:
+        pass
+    except asyncio.CancelledError:
+        logger.error("%s was cancelled", work.name, extra=work.about)
+        raise InternalError from None
+    except Exception:
+        logger.exception("%s failed", work.name, extra=work.about)
+        raise InternalError from None
+    raise PermissionDenied
 
 
 def _in_thread(

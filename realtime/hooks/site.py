@@ -3,7 +3,8 @@
 - connect: the endpoint if one is configured, otherwise the hook; then the login session, for a
   client that neither of them knows.
 - refresh: the login session that identified the client, otherwise as for connect.
-- channels and methods: the hook that is registered for one, otherwise the endpoint.
+- channels and methods: the hook that is registered for one, otherwise the endpoint; see also
+  `deciding`.
 """
 
 from __future__ import annotations
@@ -12,16 +13,23 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, TypeVar
 
 import msgspec
 
-from realtime import payload
+from realtime import channel_rules, payload
 from realtime.config.channel_types import ChannelTypes
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.proxy_options import PROXIES
-from realtime.errors import BadRequest, InternalError, MethodNotFound, NotAvailable
+from realtime.errors import (
+    BadRequest,
+    InternalError,
+    MethodNotFound,
+    NotAvailable,
+    PermissionDenied,
+)
 from realtime.hooks import answers, login, typed
+from realtime.hooks.deciding import Deciding
 from realtime.hooks.login import Logins
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import (
@@ -52,8 +60,6 @@ from realtime.tracing import Spans
 logger = logging.getLogger("realtime.hooks")
 
 T = TypeVar("T")
-
-NONE = Decider.NONE
 
 _KINDS: Mapping[type[Request], str] = {
     ConnectRequest: "connect",
@@ -89,6 +95,7 @@ class SiteHooks:
         """
         self._config = config
         self._registry = registry
+        self._deciding = Deciding(registry, config)
         self._spans = spans
 
         def runner() -> Runner:
@@ -165,11 +172,15 @@ class SiteHooks:
     # channels
 
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
-        return decider("subscribe", channel, options, self._registry, self._config) is not NONE
+        if not self._registry.subscribe:
+            return options.proxy_subscribe
+        return self._deciding.decider("subscribe", channel, options) is not Decider.NONE
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Permission:
         entry = self._registry.find(self._registry.subscribe, channel)
         if entry is None:
+            if not channel_rules.options_of(channel, self._config).proxy_subscribe:
+                raise PermissionDenied  # its namespace has hooks
             if self._endpoints.has("subscribe"):
                 work = self._endpoints.subscribe(caller, channel, token)
                 return Permission(await self._timed("subscribe", work))
@@ -208,6 +219,8 @@ class SiteHooks:
         entry = self._registry.find(self._registry.publish, channel)
         if entry is None:
             if not options.proxy_publish:
+                if self._registry.publish and self._deciding.is_closed("publish", channel):
+                    raise PermissionDenied
                 return data
             if self._endpoints.has("publish"):
                 return await self._timed("publish", self._endpoints.publish(caller, channel, data))
@@ -318,24 +331,6 @@ def _decoded(data: bytes) -> Any:
         return msgspec.json.decode(payload.check(data).json)
     except (ValueError, RecursionError):
         raise BadRequest from None
-
-
-def decider(
-    kind: Literal["subscribe", "publish"],
-    channel: ChannelName,
-    options: ChannelOptions,
-    registry: Registry,
-    config: Config,
-) -> Decider:
-    """Return what of the site decides about a command in a channel."""
-    entries, is_on = registry.subscribe, options.proxy_subscribe
-    if kind == "publish":
-        entries, is_on = registry.publish, options.proxy_publish
-    if registry.find(entries, channel) is not None:
-        return Decider.FUNCTION
-    if not is_on:
-        return NONE
-    return Decider.ENDPOINT if config.proxy_endpoint(kind) else Decider.MISSING
 
 
 def hooks_needed(config: Config, registry: Registry) -> bool:

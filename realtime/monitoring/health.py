@@ -14,6 +14,7 @@ import time
 from collections.abc import Awaitable, Callable
 from concurrent.futures import Future
 
+from realtime.config.reader import InvalidOptions
 from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.node.node import Node
@@ -111,7 +112,10 @@ async def is_process_ready() -> bool:
     try:
         node = serving.serving_node()
     except NotServing:
-        return await asyncio.to_thread(_of_member.get)
+        try:
+            return await asyncio.to_thread(_of_member.get)
+        except InvalidOptions:
+            return False
     return await _from(node, lambda: is_ready(node))
 
 

@@ -5,7 +5,8 @@ one number for an address that has a rate. A connection is refused while
 
     the process has `client_connection_limit` connections,
     it took `client_connection_rate_limit` in the last second,
-    its address took more than `address_connection_rate`,
+    its address took more than `address_connection_rate`; all clients whose address is not known
+    have that rate together,
     its event loop is overloaded (`loop_lag`), or
     `MAX_NEWCOMERS` are not through with connecting (`newcomers`): a later one would have given up
     before its turn.
@@ -41,6 +42,9 @@ client libraries give up."""
 MAX_ADDRESSES = 50_000
 """Addresses that are remembered at once: 7 MB at most. With more, the oldest are forgotten."""
 
+UNKNOWN = "clients whose address is not known (trusted_proxies is the number of reverse proxies)"
+"""What the log has in place of an address."""
+
 
 class NotAdmitted(Exception):
     """A process takes no connection now. `retry_after`: seconds until it may."""
@@ -69,12 +73,14 @@ class Admission:
         self.newcomers = Newcomers(asyncio.get_running_loop())
         self.refused = 0
         """Connections that were refused since the process started."""
+        self.arriving = 0
+        """Requests that will be connections, and have come in part. They count as connections."""
 
     def check(self, address: str) -> None:
         """Count a new connection.
 
         Args:
-            address: of the peer; "" if it is not known, and then it has no rate.
+            address: of the peer; "" if it is not known.
 
         Raises:
             NotAdmitted: the process does not take it.
@@ -84,8 +90,8 @@ class Admission:
             raise self._refusal(LATER, f"the event loop is {self._lag.seconds:.1f} s late")
         if self.newcomers.waiting >= MAX_NEWCOMERS:
             raise self._refusal(LATER, f"{MAX_NEWCOMERS} wait for their turn")
-        self._check_limit()
-        if self._address_rate is not None and address:
+        self.check_limit()
+        if self._address_rate is not None:
             self._check_address(self._address_rate, address, now)
         if self._rate is not None:
             debt_end = self._rate.take(self._debt_end, now)
@@ -100,17 +106,18 @@ class Admission:
         """
         self.check(address)
         await self.newcomers.turn()
-        self._check_limit()  # those that waited, too, have become connections meanwhile
+        self.check_limit()  # those that waited, too, have become connections meanwhile
 
-    def _check_limit(self) -> None:
-        if 0 < self._limit <= len(self._connections):
+    def check_limit(self) -> None:
+        """Check that there is room for one more connection; raises NotAdmitted."""
+        if 0 < self._limit <= len(self._connections) + self.arriving:
             raise self._refusal(LATER, f"there are {self._limit} connections")
 
     def _check_address(self, rate: Rate, address: str, now: float) -> None:
         network = network_of(address)
         debt_end = rate.take(self._addresses.get(network, 0.0), now)
         if debt_end is None:
-            raise self._refusal(SOON, f"address_connection_rate of {address}")
+            raise self._refusal(SOON, f"address_connection_rate of {address or UNKNOWN}")
         if len(self._addresses) >= MAX_ADDRESSES:
             self._forget(now)
         self._addresses.pop(network, None)

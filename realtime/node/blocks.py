@@ -25,11 +25,11 @@ import time
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from realtime.engine.nodes import MAX_BLOCKED, NO_LIST, BlockList, Cluster, ListVersion
+from realtime.engine.limits import MAX_BLOCKED, NO_LIST, BlockList, ListVersion, SharedLimits
 from realtime.errors import DisconnectForced, EngineUnavailable, LimitExceeded
 from realtime.metrics import Outage
-from realtime.node.event_log import EventLog
 from realtime.node.hub import Hub
+from realtime.node.observer import Observer
 from realtime.protocol.messages import UserID
 from realtime.timers import Timers
 
@@ -45,17 +45,17 @@ class Blocks:
     def __init__(
         self,
         hub: Hub,
-        cluster: Cluster | None,
+        limits: SharedLimits | None,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         outage: Outage,
-        events: EventLog,
+        observer: Observer,
     ) -> None:
         self._hub = hub
-        self._shared = None if cluster is None else cluster.blocks
+        self._shared = limits
         self._timers = timers
         self._outage = outage
-        self._events = events
+        self._observer = observer
         self._timer = timers.timer(lambda: spawn(self.check()))
         self._ends: dict[UserID, float] = {}
         """User → when the block ends, Unix seconds."""
@@ -100,14 +100,14 @@ class Blocks:
         """
         if end > time.time():
             self._change(user, end, version)
-            self._events.add("blocked", user, subject=user)
+            self._observer.happened("blocked", user, subject=user)
         # a node that was frozen, or whose clock is ahead, may hear of it too late
         self._close(user)
 
     def remove(self, user: UserID, version: ListVersion = NO_LIST) -> None:
         """Unblock a user. `version`: of the list without the block."""
         if self.has(user):
-            self._events.add("unblocked", user, subject=user)
+            self._observer.happened("unblocked", user, subject=user)
         self._change(user, None, version)
 
     def _change(self, user: UserID, end: float | None, version: ListVersion) -> None:
@@ -146,7 +146,7 @@ class Blocks:
             return
         self._is_checking = True
         try:
-            if await self._shared.version() != self._version:
+            if await self._shared.blocked_version() != self._version:
                 await self._read()
         except EngineUnavailable as error:
             if self._outage.begins():
@@ -159,11 +159,11 @@ class Blocks:
         assert self._shared is not None
         self._changed = {}
         try:
-            listed = await self._shared.read()
+            listed = await self._shared.blocked()
             if lost := self._lost(listed):
                 logger.warning("Redis lost blocked users, and gets them back: %d", len(lost))
-                await self._shared.add(lost)
-                listed = await self._shared.read()
+                await self._shared.block(lost)
+                listed = await self._shared.blocked()
             changed = self._changed
         finally:
             self._changed = None

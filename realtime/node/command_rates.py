@@ -24,14 +24,28 @@ NEVER_REFUSED = frozenset(
 class Spent:
     """What one client has taken of its rates: the debt ends of `Rate`."""
 
-    __slots__ = ("all", "by_method", "refusals")
+    __slots__ = ("all", "by_method", "heard_at", "refusals")
 
     def __init__(self) -> None:
         self.all = 0.0
+        self.heard_at = 0.0
+        """Seconds of the loop's clock at the last command."""
         self.refusals: dict[Rate, float] | None = None
         """By the rate that refused: each has its own. None until the first refusal."""
         self.by_method: dict[Method, float] | None = None
         """Of methods with a rate of their own; None until the first of these."""
+
+    @property
+    def end(self) -> float:
+        """When all debts are over."""
+        return max(self.all, *(self.by_method or {}).values(), 0.0)
+
+    def owe(self, other: Spent, latest: float) -> None:
+        """Take over what another client has taken, where that is more, up to a debt end."""
+        self.all = max(self.all, min(other.all, latest))
+        for method, debt_end in (other.by_method or {}).items():
+            own = self.by_method = self.by_method or {}
+            own[method] = max(own.get(method, 0.0), min(debt_end, latest))
 
 
 class CommandRates:

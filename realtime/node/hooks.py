@@ -50,6 +50,9 @@ class Handshake(Struct, frozen=True, gc=False):
     emulated: Mapping[str, str] = NO_HEADERS
     """Lower-case name → value: what the client sent in its connect request in place of headers.
     For proxies that list the name. The client writes them, whatever stands in front of it."""
+    withheld: Mapping[str, str] = NO_HEADERS
+    """What browsers add for the user, where a page connects that may not use it. Neither hooks nor
+    proxies see it."""
 
     def __repr__(self) -> str:
         """For logs and error reports: headers hold cookies and other credentials."""
@@ -161,6 +164,8 @@ class Decider(StrEnum):
     ENDPOINT = "endpoint"
     MISSING = "missing"
     """The options say that the site decides, and there is neither: error 108."""
+    UNMATCHED = "unmatched"
+    """The namespace has hooks, and the pattern of none matches: error 103."""
 
 
 class Hooks(Protocol):

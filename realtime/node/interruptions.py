@@ -16,9 +16,9 @@ from realtime.engine.base import Affects
 from realtime.metrics import Counters, Outage
 from realtime.node import maintenance
 from realtime.node.blocks import Blocks
-from realtime.node.event_log import EventLog
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
+from realtime.node.observer import Observer
 from realtime.node.user_limits import UserLimits
 from realtime.protocol.messages import ChannelName
 from realtime.streams.follower import StreamFollower
@@ -38,7 +38,7 @@ class Interruptions:
         upkeep: Maintenance,
         counters: Counters,
         outage: Outage,
-        events: EventLog,
+        observer: Observer,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
         self._hub = hub
@@ -48,13 +48,21 @@ class Interruptions:
         self._maintenance = upkeep
         self._counters = counters
         self._outage = outage
-        self._events = events
+        self._observer = observer
         self._spawn = spawn
+        self.when_over: list[Callable[[], None]] = []
+        """What else is called at the end of each."""
+
+    def were_within(self, seconds: float) -> bool:
+        """Return whether messages of other nodes may have been lost or late in that time."""
+        return self._outage.within(seconds) or (
+            self._peers is not None and self._peers.was_slow(seconds)
+        )
 
     def begin(self, affects: Affects) -> None:
         """Let the followers of the affected channels wait. See `engine.base.Receiver`."""
         self._counters.interruptions += 1
-        self._events.add("redis_away")
+        self._observer.happened("redis_away")
         logger.debug("The engine is interrupted: publications may come late")
         self._outage.announced()  # by the engine, which knows the reason
         for channel, follower in self._followers():
@@ -67,7 +75,7 @@ class Interruptions:
         self._outage.over()
         if affects(CONTROL):
             self._user_limits.on_resumed()
-        self._events.add("redis_back")
+        self._observer.happened("redis_back")
         if self._peers is not None:
             self._spawn(self._peers.heartbeat())
             self._spawn(self._blocks.check())
@@ -75,6 +83,8 @@ class Interruptions:
         self._spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self._hub.feeds.values() if affects(feed.channel)]
         self._spawn(self._maintenance.refresh_presence(feeds))
+        for callback in self.when_over:
+            callback()
 
     def _followers(self) -> Iterator[tuple[ChannelName, StreamFollower]]:
         if self._peers is not None:

@@ -11,8 +11,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack
+
+import msgspec
 
 from realtime import logs
 from realtime.auth.verifier import Verifier
@@ -21,37 +23,34 @@ from realtime.cluster.control import ControlMessage, is_ordered
 from realtime.cluster.direct import DirectMessages
 from realtime.cluster.member import Member
 from realtime.cluster.peers import Peers
-from realtime.cluster.survey import Answer, Question
+from realtime.cluster.survey import Answers, SurveyAnswer, SurveyQuestion
 from realtime.config.options import Config
 from realtime.engine.base import Affects, Broker, Engine
 from realtime.engine.lists import NodeLists
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import DisconnectShutdown, EngineUnavailable, NoReply
-from realtime.node.activity import Activity
 from realtime.node.admission import Admission
+from realtime.node.answers import HubAnswers
 from realtime.node.background import Background, failure_of
 from realtime.node.blocks import Blocks
 from realtime.node.command_rates import CommandRates
 from realtime.node.control import ControlHandler
 from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
-from realtime.node.figures import Figures
+from realtime.node.flood_debts import FloodDebts
 from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
 from realtime.node.hub import make_hub
 from realtime.node.identifying import Identifying
 from realtime.node.interruptions import Interruptions
 from realtime.node.loop_lag import LoopLag
 from realtime.node.maintenance import Maintenance
-from realtime.node.mirrors import Mirrors
+from realtime.node.observer import NoObserver, Observer
 from realtime.node.occupancy import Occupancy
 from realtime.node.outbox import Flusher
-from realtime.node.past import Past
 from realtime.node.pings import Pings
 from realtime.node.single_connection import SingleConnection
 from realtime.node.subscriptions import Subscriptions
-from realtime.node.survey_answers import SurveyAnswers
 from realtime.node.user_limits import UserLimits
-from realtime.node.watching import Watching
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition, UserID
 from realtime.protocol.negotiation import Codecs
 from realtime.timers import Timers
@@ -83,16 +82,17 @@ class Node(Member):
         *,
         version: str = "",
         lists_users: bool = False,
+        observe: Callable[[Node], Observer] = NoObserver,
     ) -> None:
         """
         Args:
-            config: the options in force.
             engine: None for a memory engine of its own.
             hooks: what the site decides; None: the options decide.
             events: signals to the site; None: there are none.
             observer_keys: verify tokens of observers; without keys there are no observers.
             version: of this package, as clients and other nodes see it.
             lists_users: whether it is known, over all nodes, which users are online.
+            observe: returns what sees the node from outside.
 
         Raises:
             InvalidKey: the options have a token key that cannot be used.
@@ -100,7 +100,9 @@ class Node(Member):
         self.loop = asyncio.get_running_loop()
         self.version = version
         logs.name_node(config.name)
+        self.name = config.name or logs.default_node_name()
         self.timers = Timers(self.loop)
+        self.started_at = self.timers.now()
         self._background = Background(self.loop)
         self.spawn = self._background.spawn
         """Run a coroutine in the background."""
@@ -124,40 +126,22 @@ class Node(Member):
         self.codecs = Codecs(config.v3_use_offset)
         rates = config.rates_of_clients
         self.command_rates = CommandRates(rates) if rates else None
+        self.flood_debts = FloodDebts(self.loop.time)
         self.user_limits = UserLimits(
-            self.uid, config, self.hub, self.cluster, self.timers, self.spawn, self.outage
+            self.uid, config, self.hub, self.limits, self.timers, self.spawn, self.outage
         )
         self.has_rates = not (self.command_rates is None and self.user_limits.rates is None)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)
-        identity = (self.uid, config.name or logs.default_node_name())
-        figures = Figures(
-            (*identity, version),
-            self.hub,
-            self.counters,
-            self.timers,
-            lambda: self.subscriptions.count,
-            lambda: self.is_draining,
-            self.loop_lag,
-        )
-        self.describe = figures.describe
-        self.status = figures.status
-        self.past = Past(
-            identity,
-            config,
-            self.timers,
-            lambda: figures.reading(self.admission.refused, self.redis_seconds),
-            self.cluster,
-            self.spawn,
-        )
         self._stopped_by = math.inf
         self._connections: dict[Connection, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
         self.admission = Admission(config, self.timers, self.loop_lag, self._connections)
+        self.observer: Observer = observe(self)
         self.direct = DirectMessages(self.broker, self.uid, self.spawn)
         self.single_connection = SingleConnection(config, self.hub, self._send_control)
         self.identifying = Identifying()
         self.blocks = Blocks(
-            self.hub, self.cluster, self.timers, self.spawn, self.outage, self.past.events
+            self.hub, self.limits, self.timers, self.spawn, self.outage, self.observer
         )
         self._control = ControlHandler(
             self.uid,
@@ -168,11 +152,8 @@ class Node(Member):
             self.identifying,
             self.blocks,
         )
-        self.watching = Watching()
-        self.mirrors = Mirrors(self.hub, self.watching, self.timers)
-        activity = Activity(self.hub, self.watching, self.counters, self.timers, figures.now)
-        self._survey_answers = SurveyAnswers(self.hub, activity, self.mirrors, self.past, identity)
-        self.recent = self._survey_answers.recent
+        own = HubAnswers(self.hub, self.uid, self.name)
+        self._answers = Answers(own.questions | self.observer.questions)
         self._peers: Peers | None = None
         if self.cluster is not None:
             self._peers = Peers(
@@ -183,7 +164,7 @@ class Node(Member):
                 self.spawn,
                 describe=self.status,
                 on_control=self._control.on_message,
-                answer=self._answer,
+                answers=self._answers,
                 on_wake_up=lambda: self.on_wake_up(),
                 outage=self.outage,
             )
@@ -202,7 +183,7 @@ class Node(Member):
             self.counters,
             self.outage,
         )
-        self._interruptions = Interruptions(
+        self.interruptions = Interruptions(
             self.hub,
             self._peers,
             self.blocks,
@@ -210,7 +191,7 @@ class Node(Member):
             self._maintenance,
             self.counters,
             self.outage,
-            self.past.events,
+            self.observer,
             self.spawn,
         )
 
@@ -236,7 +217,7 @@ class Node(Member):
             self.user_limits.start()
             self._occupancy.start()
             self.loop_lag.start()
-            self.past.start()
+            self.observer.start()
             undo.pop_all()
 
     @property
@@ -256,8 +237,6 @@ class Node(Member):
             self._drain.hurry()
 
     def _drained(self) -> None:
-        """Take no more commands of the server API, and be gone in time."""
-        self.stopping = True
         self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
 
     async def drained(self) -> None:
@@ -265,12 +244,10 @@ class Node(Member):
         await self._drain.wait()
 
     async def stop(self) -> None:
-        """Close every client, and release everything.
-
-        Takes SHUTDOWN_TIMEOUT at most, after `drain_seconds` at most.
-        """
+        """Close every client within `drain_seconds`, and release everything in SHUTDOWN_TIMEOUT."""
         self.begin_stop()
         await self.drained()
+        self.stopping = True
         deadline = max(self._stopped_by, self.loop.time() + ENGINE_STOP_TIMEOUT)
         self._occupancy.begin_stop()
         if self._peers is not None:
@@ -290,13 +267,12 @@ class Node(Member):
         async with AsyncExitStack() as last:  # these end, whatever the others raise
             last.callback(self.verifier.close)
             last.callback(self.timers.close)
-            last.callback(self.past.stop)
+            last.callback(self.observer.stop)
             closing = self.loop.create_task(self.hooks.close())  # no client asks them any more
             last.push_async_callback(failure_of, closing, deadline)
             await self._leave(deadline)
 
     async def _leave(self, deadline: float) -> None:
-        """Withdraw from the cluster and stop the engine."""
         # a Redis that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
         self._occupancy.stop()
@@ -320,6 +296,22 @@ class Node(Member):
 
     # among the other nodes
 
+    def describe(self) -> NodeInfo:
+        """Describe the node to clients and other nodes."""
+        sizes = len(self.hub.clients), len(self.hub.users), len(self.hub.feeds)
+        uptime = int(self.timers.now() - self.started_at)
+        return NodeInfo(self.uid, self.name, self.version, *sizes, uptime)
+
+    def status(self) -> NodeStatus:
+        """Describe the node with its counters."""
+        return NodeStatus(
+            **msgspec.structs.asdict(self.describe()),
+            messages_published=self.counters.published,
+            messages_delivered=self.counters.delivered,
+            num_subs=self.subscriptions.count,
+            loop_lag=round(self.loop_lag.sustained, 4),
+        )
+
     @property
     def redis_seconds(self) -> float | None:
         """How long Redis took for the last heartbeat; None without Redis."""
@@ -329,8 +321,8 @@ class Node(Member):
         others = await super().statuses()
         return [self.status(), *(node for node in others if node.uid != self.uid)]
 
-    async def _answer(self, question: Question) -> Answer:
-        return await self._survey_answers.answer(question)
+    async def _answer(self, question: SurveyQuestion) -> SurveyAnswer | None:
+        return await self._answers.to(question)
 
     def _now(self) -> float:
         return self.timers.now()
@@ -347,12 +339,12 @@ class Node(Member):
         return list(self.hub.feeds) if self.cluster is None else await super().channels()
 
     async def block_user(self, user: UserID, until: float) -> None:
-        if self.cluster is None:
+        if self.limits is None:
             self.blocks.check_room(user)
         await super().block_user(user, until)
 
     async def blocked(self) -> Mapping[UserID, float]:
-        return self.blocks.current() if self.cluster is None else await super().blocked()
+        return self.blocks.current() if self.limits is None else await super().blocked()
 
     async def _send_control(self, message: ControlMessage) -> None:
         """Apply a control message here, and send it to the other nodes.
@@ -384,15 +376,20 @@ class Node(Member):
             elif self._peers is not None:
                 self._peers.on_publication(channel, publication, position)
             return
-        if (watch := self.watching.on_publication) is not None:
-            watch(channel, publication, position)
+        if publication.traceparent and self.spans is not None:
+            untraced = msgspec.structs.replace(publication, traceparent="")
+            with self.spans.deliver(namespace_of(channel, self.config), publication.traceparent):
+                self.on_publication(channel, untraced, position)
+            return
+        if (published := self.observer.published) is not None:
+            published(channel, publication, position)
         if position is None or feed.follower is None:
             feed.publish(publication)
         else:
             feed.receive(publication, position, self.timers.now())
 
     def on_interrupted(self, affects: Affects) -> None:
-        self._interruptions.begin(affects)
+        self.interruptions.begin(affects)
 
     def on_resumed(self, affects: Affects) -> None:
-        self._interruptions.end(affects)
+        self.interruptions.end(affects)

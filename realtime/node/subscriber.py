@@ -9,7 +9,14 @@ from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
-from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
+from realtime.protocol.messages import (
+    SERVER_UNSUBSCRIBE,
+    ChannelName,
+    ClientID,
+    ClientInfo,
+    UnsubscribeReason,
+    UserID,
+)
 
 
 class Tap(Protocol):
@@ -90,8 +97,14 @@ class Subscriber(Protocol):
         """Subscribe the client and push it, or begin to. Where that fails, the client is closed."""
         ...
 
-    async def unsubscribe(self, channel: ChannelName) -> None:
-        """Unsubscribe the client and push it; "" means from all its channels."""
+    async def unsubscribe(
+        self, channel: ChannelName, why: UnsubscribeReason = SERVER_UNSUBSCRIBE
+    ) -> None:
+        """Unsubscribe the client and push it; "" means from all its channels.
+
+        The client gets the push even if it is not subscribed to the channel. A subscription that
+        is still being made is not made; the client gets the push after its reply.
+        """
         ...
 
     def ask_site(self, channel: ChannelName) -> None:

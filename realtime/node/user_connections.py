@@ -32,7 +32,7 @@ from collections.abc import Callable, Coroutine, Sequence
 from typing import Any
 
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
-from realtime.engine.nodes import Cluster
+from realtime.engine.limits import SharedLimits
 from realtime.errors import DisconnectConnectionLimit, EngineUnavailable
 from realtime.metrics import Outage
 from realtime.node.hub import Hub
@@ -72,7 +72,7 @@ class UserConnections:
         uid: str,
         hub: Hub,
         limit: int,
-        cluster: Cluster,
+        limits: SharedLimits,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         outage: Outage,
@@ -85,7 +85,7 @@ class UserConnections:
         self._uid = uid
         self._hub = hub
         self._limit = limit
-        self._cluster = cluster
+        self._shared = limits
         self._timers = timers
         self._spawn = spawn
         self._outage = outage
@@ -152,9 +152,7 @@ class UserConnections:
     async def _ask(self, users: Sequence[UserID], *, clears: bool = False) -> int:
         """Ask for places, and return how many users have places here."""
         counts = {user: len(self._hub.connections(user)) for user in users}
-        answer = await self._cluster.place_connections(
-            self._uid, counts, self._limit, clears=clears
-        )
+        answer = await self._shared.place_connections(self._uid, counts, self._limit, clears=clears)
         for (user, count), here, elsewhere in zip(
             counts.items(), answer.here, answer.elsewhere, strict=True
         ):

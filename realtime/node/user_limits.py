@@ -10,7 +10,7 @@ from collections.abc import Callable, Coroutine
 from typing import Any
 
 from realtime.config.options import Config
-from realtime.engine.nodes import Cluster
+from realtime.engine.limits import SharedLimits
 from realtime.errors import DisconnectConnectionLimit
 from realtime.metrics import Outage
 from realtime.node.hub import Hub
@@ -30,7 +30,7 @@ class UserLimits:
         uid: str,
         config: Config,
         hub: Hub,
-        cluster: Cluster | None,
+        limits: SharedLimits | None,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         outage: Outage,
@@ -38,16 +38,13 @@ class UserLimits:
         """`uid`: the ID of the node."""
         self._hub = hub
         here, everywhere = config.client_user_connection_limit, config.user_connection_limit
-        limits = [limit for limit in (here, everywhere) if limit > 0]
-        self._most_connections = min(limits, default=0)
+        self._most_connections = min((each for each in (here, everywhere) if each > 0), default=0)
         self._most_channels = config.user_channel_limit
         self._channels = UserChannels() if self._most_channels > 0 else None
         self._connections: UserConnections | None = None
-        if cluster is not None and everywhere > 0:
-            self._connections = UserConnections(
-                uid, hub, everywhere, cluster, timers, spawn, outage
-            )
-        self.rates = user_rates(config, cluster, timers, spawn, outage)
+        if limits is not None and everywhere > 0:
+            self._connections = UserConnections(uid, hub, everywhere, limits, timers, spawn, outage)
+        self.rates = user_rates(config, limits, timers, spawn, outage)
 
     def start(self) -> None:
         """Begin to count with other nodes."""

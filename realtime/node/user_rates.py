@@ -24,7 +24,7 @@ from weakref import WeakValueDictionary
 
 from realtime.config.options import Config
 from realtime.config.rates import ALL, Rate
-from realtime.engine.nodes import Cluster, Debt
+from realtime.engine.limits import Debt, SharedLimits
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Outage
 from realtime.node.command_rates import Spent, refuse
@@ -72,7 +72,7 @@ class UserRates:
     def __init__(
         self,
         rates: Mapping[str, Rate],
-        cluster: Cluster | None,
+        limits: SharedLimits | None,
         timers: Timers,
         spawn: Callable[[Coroutine[Any, Any, None]], object],
         outage: Outage,
@@ -90,7 +90,7 @@ class UserRates:
         }
         self._told = [max(1, int(INTERVAL / rate.interval) // SILENT_SHARE) for rate in self._rates]
         """Commands from which on other nodes hear of them, by the number of the rate."""
-        self._cluster = cluster
+        self._shared = limits
         self._timers = timers
         self._spawn = spawn
         self._outage = outage
@@ -142,7 +142,7 @@ class UserRates:
     def _look(self) -> None:
         """Tell other nodes what was taken, and forget the users whose debts are over."""
         now = self._timers.now()
-        tells = self._cluster is not None and not self._is_telling
+        tells = self._shared is not None and not self._is_telling
         taken: list[_Taken] = []
         owing: list[UserDebts] = []
         for debts in self._noted:
@@ -181,9 +181,9 @@ class UserRates:
             self._is_telling = False
 
     async def _add(self, taken: list[_Taken], elapsed: float) -> None:
-        assert self._cluster is not None
+        assert self._shared is not None
         began = self._timers.now()
-        left = await self._cluster.add_debts(
+        left = await self._shared.add_debts(
             [
                 Debt(
                     self._names[number],
@@ -206,11 +206,11 @@ class UserRates:
 
 def user_rates(
     config: Config,
-    cluster: Cluster | None,
+    limits: SharedLimits | None,
     timers: Timers,
     spawn: Callable[[Coroutine[Any, Any, None]], object],
     outage: Outage,
 ) -> UserRates | None:
     """Return the rates of users; None without any."""
     rates = config.rates_of_users
-    return UserRates(rates, cluster, timers, spawn, outage) if rates else None
+    return UserRates(rates, limits, timers, spawn, outage) if rates else None

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from realtime.config import parts
 
 
-class OnlineConfig(AppConfig):
+class OnlineConfig(parts.Part):
     """Has the nodes of this process list their users."""
 
     name = "realtime.online"
@@ -14,6 +14,7 @@ class OnlineConfig(AppConfig):
 
     def ready(self) -> None:
         """Install what the service calls."""
+        super().ready()
         from realtime.online.app import Online
         from realtime.serving import serving
 

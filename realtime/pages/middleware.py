@@ -4,6 +4,9 @@
 
 It notes when a request begins, and completes the elements of the page: one round trip for each
 shard. Place it below middleware that compresses responses. It works in sync and in async sites.
+
+A page that has something of its visitor is private: the middleware says so in its headers, and
+without the middleware `realtime.asgi.application` does.
 """
 
 from __future__ import annotations
@@ -13,22 +16,12 @@ from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
 from django.http import HttpRequest
-from django.utils.cache import patch_cache_control, patch_vary_headers
 
 from realtime.errors import Error
 from realtime.pages import elements, page_positions
+from realtime.transports.private_pages import KEY, Page, keep_from_caches
 
 ATTRIBUTE = "_realtime_page"
-
-
-class Page:
-    """What the tags of one page say to the middleware."""
-
-    def __init__(self) -> None:
-        self.private = False
-        """Whether it holds a token."""
-        self.sent = False
-        """Whether its headers are on their way: what is rendered later is streamed."""
 
 
 class PositionMiddleware:
@@ -74,6 +67,12 @@ def page_of(request: HttpRequest) -> Page | None:
     return page
 
 
+def privacy_of(request: HttpRequest) -> Page | None:
+    """Return where a tag says that a page is private; None if nobody would read it."""
+    page: Page | None = getattr(request, "scope", {}).get(KEY)
+    return page_of(request) or page
+
+
 def _begin(request: HttpRequest) -> Page:
     page_positions.note_begin(request)
     page = Page()
@@ -84,8 +83,7 @@ def _begin(request: HttpRequest) -> Page:
 def _finish(page: Page, response: Any) -> None:
     page.sent = response.streaming
     if page.private:
-        patch_cache_control(response, private=True)
-        patch_vary_headers(response, ["Cookie"])
+        keep_from_caches(response)
 
 
 def _is_html(response: Any) -> bool:

@@ -1,7 +1,7 @@
 """What the template tags share: the request of a page, its elements, and what caches must not keep.
 
-A page with a token belongs to one visitor: no cache may give it to others. So no token is written
-within `{% cache %}`, and a log line names the tag.
+A page with a token belongs to one visitor: no cache may give it to others. So its response is
+private, no token is written within `{% cache %}`, and a log line names the tag.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from django.templatetags.cache import CacheNode
 from django.utils.safestring import SafeString, mark_safe
 
 from realtime.pages import elements, page_config, page_positions
-from realtime.pages.middleware import page_of
+from realtime.pages.middleware import page_of, privacy_of
 from realtime.tokens import user_subscription_token
 
 logger = logging.getLogger("realtime.pages")
@@ -42,7 +42,7 @@ def channel_elements(
     page = page_of(request)
     token = token and not is_cached("realtime_channel")
     if token:
-        _make_private(request)
+        make_private(request)
     usable = [channel for channel in channels if page_positions.check(channel)]
     if page is None:
         # no middleware completes the elements later
@@ -76,19 +76,22 @@ def read_now(request: HttpRequest, channels: Sequence[str]) -> dict[str, Any]:
         ) from error
 
 
-def _make_private(request: HttpRequest) -> None:
-    """Keep a page with a token out of all caches.
+def make_private(request: HttpRequest) -> None:
+    """Keep a page with something of its visitor out of all caches.
+
+    Under WSGI without the middleware it is kept out of those of Django alone.
 
     Raises:
-        ImproperlyConfigured: without the middleware, or in a streamed page, it cannot be done.
+        ImproperlyConfigured: the page is streamed, so its headers have left.
     """
-    page = page_of(request)
-    if page is None or page.sent:
-        raise ImproperlyConfigured(
-            "A token in a page needs 'realtime.pages.middleware.PositionMiddleware' in MIDDLEWARE,"
-            " and a response that is not streamed: its headers keep the page out of caches."
-        )
-    page.private = True
+    page = privacy_of(request)
+    if page is not None:
+        if page.sent:
+            raise ImproperlyConfigured(
+                "A token in a page needs a response that is not streamed: its headers keep the page"
+                " out of caches."
+            )
+        page.private = True
     # of Django's cache middleware: cache_page stores before the headers are written
     request._cache_update_cache = False  # type: ignore[attr-defined]
 

@@ -34,8 +34,9 @@ from redis.exceptions import (
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.link import MASTER_CHECK_INTERVAL, NoScript, master_is_elsewhere
-from realtime.redis.pool import CANNOT_OPEN, Pool, connection_of, find_master
+from realtime.redis.link import NoScript, master_is_elsewhere
+from realtime.redis.master import MASTER_CHECK_INTERVAL
+from realtime.redis.pool import CANNOT_OPEN, BlockingPool, connection_of, find_master
 from realtime.redis.redirects import Redirected
 from realtime.redis.replicas import shortage
 
@@ -79,9 +80,9 @@ class BlockingRedis:
         self._check_at = 0.0
         """Monotonic seconds from which they are asked again."""
 
-    def _new_pool(self) -> Pool:
+    def _new_pool(self) -> BlockingPool:
         kind, options = connection_of(self._host, self._timeouts)
-        return Pool(partial(kind, **options), self._max_connections, self._timeouts.connect)
+        return BlockingPool(partial(kind, **options), self._max_connections, self._timeouts.connect)
 
     def execute(self, *args: Argument) -> Reply:
         """Send a command and return its reply.
@@ -210,7 +211,7 @@ class BlockingRedis:
             self._replace(pool)
             raise
 
-    def _exchange_over(self, pool: Pool, commands: Sequence[Command]) -> list[Reply]:
+    def _exchange_over(self, pool: BlockingPool, commands: Sequence[Command]) -> list[Reply]:
         try:
             connection = pool.get()
         except redis.RedisError as error:
@@ -253,7 +254,7 @@ class BlockingRedis:
             self._replace(self._pool)
         self._master = master
 
-    def _replace(self, pool: Pool) -> None:
+    def _replace(self, pool: BlockingPool) -> None:
         """Let later commands open connections anew: with Sentinel, to the master of that moment.
 
         Threads that use the pool go on with it until they have their replies.

@@ -15,8 +15,8 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.blocking import BlockingRedis, in_groups
 from realtime.redis.cluster import MAX_RETRY_DELAY, QUICK_TURNS, RETRY_DELAY
 from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
-from realtime.redis.hosts import Timeouts
-from realtime.redis.redirects import Place, Redirected
+from realtime.redis.hosts import Place, Timeouts
+from realtime.redis.redirects import Redirected
 from realtime.redis.replicas import TooFewReplicas, shortage
 from realtime.redis.slot_map import QUESTION, SlotMap
 

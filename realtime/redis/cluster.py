@@ -1,7 +1,7 @@
-"""Cluster: commands to a Redis Cluster from one event loop, over one connection for each server.
+"""LoopCluster: commands to a Redis Cluster from an event loop, over one connection for each server.
 
-    Cluster   the servers, and the map of slots, which is loaded when it is needed
-    Route     the way to the server of one slot: has the methods of a `Connection`
+    LoopCluster   the servers, and the map of slots, which is loaded when it is needed
+    Route         the way to the server of one slot: has the methods of a `Connection`
 
 A route is straight or turning.
 
@@ -24,8 +24,8 @@ from typing import Any, TypeVar
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Argument, Command, Reply, Script, Wait
 from realtime.redis.connection import Connection
-from realtime.redis.hosts import Timeouts
-from realtime.redis.redirects import Place, Redirected
+from realtime.redis.hosts import Place, Timeouts
+from realtime.redis.redirects import Redirected
 from realtime.redis.replicas import shortage
 from realtime.redis.slot_map import QUESTION, SlotMap
 
@@ -42,7 +42,7 @@ Turn = asyncio.Future[EngineUnavailable | None]
 """A call that waits to send, or to be refused."""
 
 
-class Cluster:
+class LoopCluster:
     """Connects when it is needed. Belongs to one event loop."""
 
     def __init__(self, slots: SlotMap, timeouts: Timeouts) -> None:
@@ -182,7 +182,7 @@ _closing: set[asyncio.Future[None]] = set()
 class Route:
     """See the module."""
 
-    def __init__(self, cluster: Cluster, slot: int, servers: Servers) -> None:
+    def __init__(self, cluster: LoopCluster, slot: int, servers: Servers) -> None:
         self._cluster = cluster
         self._slot = slot
         self._servers = servers

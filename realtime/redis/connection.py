@@ -28,6 +28,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Argument, Reply, Script, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import Link, NoScript, encode
+from realtime.redis.master import Master
 from realtime.redis.replicas import ReplicaWaits
 
 R = TypeVar("R")
@@ -40,10 +41,11 @@ Waiting = tuple[asyncio.Future[asyncio.Future[Reply]], Send]
 class Connection:
     """Connects when it is needed, and again after a loss. Belongs to one event loop."""
 
-    def __init__(self, host: Host, timeouts: Timeouts) -> None:
+    def __init__(self, host: Host, timeouts: Timeouts, master: Master | None = None) -> None:
+        """`master`: shared with others; None: of this connection alone."""
         self.host = host
         """The Redis."""
-        self._timeouts = timeouts
+        self._master = master or Master(host, timeouts)
         self._link: Link | None = None
         """In use, unless it is lost."""
         self._draining: Link | None = None
@@ -217,7 +219,7 @@ class Connection:
             if link is not None and link.lost is None:
                 await self._every_reply(link)
             if link is None or link.lost is not None:
-                link = self._draining = await Link.open(self.host, self._timeouts)
+                link = self._draining = await self._master.open(Link)
             while (waiting := self._next_waiting()) is not None:
                 caller, send = waiting
                 if caller.done():

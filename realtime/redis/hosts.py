@@ -25,6 +25,8 @@ from redis.connection import parse_url, to_bool
 from realtime.errors import EngineUnavailable, NoReply
 
 TextCommand = tuple[str, ...]
+Place = tuple[str, int]
+"""Host name and port."""
 
 CLIENT_NAME = "realtime"
 """Name of our connections in CLIENT LIST."""
@@ -103,7 +105,7 @@ class Host:
         scheme = "redis" if self.tls is None else "rediss"
         return f"{scheme}://{_place(*self.place)}/{self.db}"
 
-    def at(self, place: tuple[str, int]) -> Host:
+    def at(self, place: Place) -> Host:
         """Return another server of the same cluster, with the same credentials and TLS options."""
         host = copy.copy(self)
         host.place = place
@@ -183,7 +185,7 @@ NAME_UNKNOWN = "it does not know this name"
 """Reason of a Sentinel whose reply is not a place."""
 
 
-def master_place(reply: object) -> tuple[str, int] | None:
+def master_place(reply: object) -> Place | None:
     """Return the place in a Sentinel's reply; None when there is none in it."""
     match reply:
         case [bytes(host), bytes(port)]:
@@ -194,7 +196,7 @@ def master_place(reply: object) -> tuple[str, int] | None:
     return None
 
 
-def place_of(name: object, port: str | bytes | int, asked: Host) -> tuple[str, int] | None:
+def place_of(name: object, port: str | bytes | int, asked: Host) -> Place | None:
     """Return a place that a server of a cluster named; None when it is none.
 
     Args:

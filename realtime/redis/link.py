@@ -9,8 +9,7 @@ these reasons:
 - the oldest command has had no reply for the time-out,
 - something arrives that is not a reply, or that no command asked for,
 - Redis says that it is not the master: another connection may reach the one that is,
-- the Sentinels, asked every second, name another master: in a planned failover the old one goes on
-  to accept commands for ten seconds, and drops them in the end,
+- the Sentinels name another master; see `master`,
 - Redis or the network closed the connection,
 - an exception was raised from outside, by a signal handler, between a command and its place in
   the queue.
@@ -36,7 +35,7 @@ import hiredis
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Command, Reply
-from realtime.redis.hosts import NAME_UNKNOWN, Host, Timeouts, master_place
+from realtime.redis.hosts import Host, Place, Timeouts
 from realtime.redis.redirects import Redirected
 
 L = TypeVar("L", bound="Link")
@@ -53,9 +52,6 @@ CLOSE_TIMEOUT = 1.0
 
 KEEP_ALIVE = {"TCP_KEEPIDLE": 30, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 3}
 """Seconds until a silent connection is probed, seconds between probes, probes until it is lost."""
-
-MASTER_CHECK_INTERVAL = 1.0
-"""Seconds between two questions to the Sentinels where the master is."""
 
 INTERRUPTED = "interrupted"
 """Why a link is lost in which an exception was raised from outside, by a signal handler."""
@@ -98,10 +94,10 @@ class Link(asyncio.Protocol):
         self._timeouts = timeouts
         self._answer_timeout = timeouts.answer
         self._loop = asyncio.get_running_loop()
-        self._gone = self._loop.create_future()
+        self.gone: asyncio.Future[None] = self._loop.create_future()
+        """Done when its transport is closed."""
         self._transport: asyncio.Transport | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._master_watch: asyncio.Task[None] | None = None
         self._unsent: list[bytes] = []
         self._sent_at = 0.0
         self._pending: deque[tuple[asyncio.Future[Reply], int, float]] = deque()
@@ -110,17 +106,27 @@ class Link(asyncio.Protocol):
         self._reader = hiredis.Reader(replyError=functools.partial(_note, self._errors))
 
     @classmethod
-    async def open(cls, host: Host, timeouts: Timeouts) -> Self:
+    async def open(
+        cls,
+        host: Host,
+        timeouts: Timeouts,
+        place: Place | None = None,
+        deadline: float | None = None,
+    ) -> Self:
         """Return a link that is connected and authenticated.
 
+        Args:
+            place: where to connect to; None: to the host's own place.
+            deadline: loop time; None: after the time-out.
+
         Raises:
-            EngineUnavailable: Redis cannot be reached within the time-out, or refuses.
+            EngineUnavailable: Redis cannot be reached until the deadline, or refuses.
         """
-        deadline = asyncio.get_running_loop().time() + timeouts.connect
-        place = await _find_master(host, timeouts.connect) if host.sentinels else host.place
+        if deadline is None:
+            deadline = asyncio.get_running_loop().time() + timeouts.connect
         try:
             async with asyncio.timeout_at(deadline):
-                link = await _connect(host, place, lambda: cls(host, timeouts))
+                link = await _connect(host, place or host.place, lambda: cls(host, timeouts))
         except TimeoutError:
             raise host.unavailable(f"no connection within {timeouts.connect:g} s") from None
         except (OSError, ValueError, TypeError) as error:  # also: a wrong host name or TLS file
@@ -134,19 +140,7 @@ class Link(asyncio.Protocol):
         except BaseException:
             link.abort("no handshake")
             raise
-        if host.sentinels and link.lost is None:
-            link._master_watch = link._loop.create_task(link._watch_master(place))
         return link
-
-    async def _watch_master(self, place: tuple[str, int]) -> None:
-        while True:
-            await asyncio.sleep(MASTER_CHECK_INTERVAL)
-            try:
-                now = await _find_master(self._host, self._timeouts.connect)
-            except EngineUnavailable:
-                continue  # the master may be well where no Sentinel answers
-            if now != place:
-                self.abort("the Sentinels name another master")
 
     async def _authenticate(self) -> None:
         commands = self._host.handshake()
@@ -232,8 +226,6 @@ class Link(asyncio.Protocol):
         self.lost = reason
         if self._timer is not None:
             self._timer.cancel()
-        if self._master_watch is not None:
-            self._master_watch.cancel()
         if self._transport is not None:
             self._transport.abort()
         self._unsent.clear()
@@ -245,7 +237,7 @@ class Link(asyncio.Protocol):
     async def close(self, reason: str) -> None:
         """As `abort`, and wait until the transport is closed."""
         self.abort(reason)
-        await asyncio.wait([self._gone], timeout=CLOSE_TIMEOUT)
+        await asyncio.wait([self.gone], timeout=CLOSE_TIMEOUT)
 
     # called by the transport
 
@@ -289,8 +281,8 @@ class Link(asyncio.Protocol):
     def connection_lost(self, error: Exception | None) -> None:
         self.abort(f"connection lost: {error}" if error else "connection closed by Redis")
         self._transport = None
-        if not self._gone.done():
-            self._gone.set_result(None)
+        if not self.gone.done():
+            self.gone.set_result(None)
 
 
 def _note(errors: list[str], text: str) -> Exception:
@@ -299,7 +291,7 @@ def _note(errors: list[str], text: str) -> Exception:
     return hiredis.ReplyError(text)
 
 
-async def _connect(host: Host, place: tuple[str, int], make: Callable[[], L]) -> L:
+async def _connect(host: Host, place: Place, make: Callable[[], L]) -> L:
     """Open a connection, without its handshake."""
     loop = asyncio.get_running_loop()
     if host.path is not None:
@@ -312,34 +304,3 @@ async def _connect(host: Host, place: tuple[str, int], make: Callable[[], L]) ->
         if hasattr(socket, name):  # not all systems have all of them
             connection.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
     return link
-
-
-async def _find_master(host: Host, timeout: float) -> tuple[str, int]:
-    """Ask the Sentinels for the place of the master.
-
-    They are always asked in the same order: during a failover the first one may answer
-    differently from one call to the next.
-
-    Raises:
-        EngineUnavailable: no Sentinel answered within `timeout` seconds, or none knows it.
-    """
-    share = host.sentinel_timeout(timeout)
-    reasons = []
-    for sentinel in host.sentinels:
-        try:
-            async with asyncio.timeout(share):
-                link = await Link.open(sentinel, Timeouts(share, share))
-                try:
-                    reply = await link.send(encode(host.master_query()))
-                finally:
-                    await link.close("closed here")
-        except TimeoutError:
-            reply = sentinel.unavailable(f"no answer within {share:g} s")
-        except EngineUnavailable as error:
-            reply = error
-        if (place := master_place(reply)) is not None:
-            return place
-        if not isinstance(reply, EngineUnavailable):
-            reply = sentinel.unavailable(NAME_UNKNOWN)
-        reasons.append(str(reply))
-    raise host.no_master(reasons)

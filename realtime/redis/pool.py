@@ -24,7 +24,7 @@ CANNOT_OPEN = (redis.RedisError, OSError, ValueError, TypeError)
 """What opening a connection raises. The last two: a host name or a TLS file is not valid."""
 
 
-class Pool:
+class BlockingPool:
     """Connections of one process to one Redis, for its threads: the last one kept is the next used.
 
         idle ── get ──► in use ── keep: every reply was read ──► idle

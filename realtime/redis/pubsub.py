@@ -41,7 +41,8 @@ from collections.abc import Callable
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub_link import Confirmation, PubSubLink, Subscribed
+from realtime.redis.master import Master
+from realtime.redis.pubsub_link import Confirmation, PubSubLink, SubscribedLink
 
 logger = logging.getLogger("realtime.redis")
 
@@ -75,6 +76,7 @@ class PubSub:
         on_message: Callable[[str, bytes], None],
         on_lost: Callable[[], None],
         on_restored: Callable[[], None],
+        master: Master | None = None,
     ) -> None:
         """
         Args:
@@ -84,15 +86,17 @@ class PubSub:
                 order; with everything that arrived together in one turn of the loop.
             on_lost: messages may be missed from now on.
             on_restored: every wanted name is subscribed to again.
+            master: shared with others; None: of this one alone.
         """
         self._host = host
+        self._master = master or Master(host, timeouts)
         self._timeouts = timeouts
         self._on_message = on_message
         self._on_lost = on_lost
         self._on_restored = on_restored
         self._wanted: dict[str, _Wanted] = {}
         """By Redis channel."""
-        self._link: Subscribed | None = None
+        self._link: SubscribedLink | None = None
         self._up = False
         self._was_up = False
         """Whether it was ever up, so that a loss leads to RESTORING and not to CONNECTING."""
@@ -216,8 +220,8 @@ class PubSub:
             else:
                 logger.warning("Redis pub/sub is not connected: %s", error, exc_info=exc_info)
 
-    async def _open_link(self) -> Subscribed:
-        return await PubSubLink.open(self._host, self._timeouts)
+    async def _open_link(self) -> SubscribedLink:
+        return await self._master.open(PubSubLink)
 
     async def _attempt(self) -> EngineUnavailable | None:
         """Connect and subscribe to every wanted name; return the reason of a failure."""
@@ -243,7 +247,7 @@ class PubSub:
         self._was_up = True
         return None
 
-    def _lost(self, link: Subscribed) -> None:
+    def _lost(self, link: SubscribedLink) -> None:
         if link is not self._link:
             return
         self._link = None

@@ -28,7 +28,7 @@ Confirmation = asyncio.Future[EngineUnavailable | None]
 """Done when Redis confirmed a name, or with the reason why it did not."""
 
 
-class Expected:
+class OwedReplies:
     """A command whose replies Redis owes: one for each Redis channel that it named."""
 
     __slots__ = ("confirmations", "done", "names", "replies", "unsubscribed")
@@ -65,7 +65,7 @@ class Expected:
             self.done.set_result(error)
 
 
-class Subscribed(Protocol):
+class SubscribedLink(Protocol):
     """What `PubSub` needs of a link: a whole one, or the part of one for a partition."""
 
     lost: str | None
@@ -97,7 +97,7 @@ class PubSubLink(Link):
         super().__init__(host, timeouts)
         self._receive: Callable[[str, bytes], None] | None = None
         self._on_lost: Callable[[PubSubLink], None] | None = None
-        self._expected: deque[Expected] = deque()
+        self._expected: deque[OwedReplies] = deque()
         self._last_data_at = 0.0
         self._pinged_at: float | None = None
         self._watch: asyncio.TimerHandle | None = None
@@ -118,7 +118,7 @@ class PubSubLink(Link):
         done: Confirmation | None = None,
     ) -> None:
         """Subscribe to names with one command."""
-        self._command((self.SUBSCRIBE, *names), Expected(len(names), confirmations, done, names))
+        self._command((self.SUBSCRIBE, *names), OwedReplies(len(names), confirmations, done, names))
 
     def subscribe_all(self, wanted: Mapping[str, Confirmation]) -> list[Confirmation]:
         """Subscribe to names; return one confirmation for each command."""
@@ -133,9 +133,9 @@ class PubSubLink(Link):
 
     def unsubscribe(self, name: str) -> None:
         """Unsubscribe from a name."""
-        self._command((self.UNSUBSCRIBE, name), Expected(1, (), None, (), name))
+        self._command((self.UNSUBSCRIBE, name), OwedReplies(1, (), None, (), name))
 
-    def _command(self, command: tuple[str, ...], expected: Expected) -> None:
+    def _command(self, command: tuple[str, ...], expected: OwedReplies) -> None:
         try:
             self._write(encode(command))
             self._expected.append(expected)
@@ -151,7 +151,7 @@ class PubSubLink(Link):
         self._pinged_at = None
         delay = self._last_data_at + PING_INTERVAL - now
         if delay <= 0:
-            self._command(("PING",), Expected(1, (), None))
+            self._command(("PING",), OwedReplies(1, (), None))
             self._pinged_at = now
             delay = self._answer_timeout
         self._watch = self._loop.call_later(delay, self._check_alive)

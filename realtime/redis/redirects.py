@@ -12,10 +12,7 @@ from __future__ import annotations
 from typing import Literal
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.hosts import Host, place_of
-
-Place = tuple[str, int]
-"""Host name and port."""
+from realtime.redis.hosts import Host, Place, place_of
 
 CODES = ("MOVED ", "ASK ", "TRYAGAIN")
 

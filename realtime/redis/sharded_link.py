@@ -94,7 +94,7 @@ class ShardedLink(PubSubLink):
 
 
 class Part:
-    """The part of a link for one slot: see `pubsub_link.Subscribed`."""
+    """The part of a link for one slot: see `pubsub_link.SubscribedLink`."""
 
     def __init__(self, link: ShardedLink, slot: int) -> None:
         self.lost: str | None = link.lost

@@ -13,10 +13,10 @@ from collections.abc import Callable, Collection
 from typing import Any
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.cluster import Cluster
+from realtime.redis.cluster import LoopCluster
+from realtime.redis.hosts import Place
 from realtime.redis.pubsub import PubSub
-from realtime.redis.pubsub_link import Subscribed
-from realtime.redis.redirects import Place
+from realtime.redis.pubsub_link import SubscribedLink
 from realtime.redis.sharded_link import Part, ShardedLink
 
 logger = logging.getLogger("realtime.redis")
@@ -36,7 +36,7 @@ class ShardedPubSub:
 
     def __init__(
         self,
-        cluster: Cluster,
+        cluster: LoopCluster,
         *,
         on_message: Callable[[str, bytes], None],
         on_lost: OnPartitions,
@@ -202,7 +202,7 @@ class SlotPubSub(PubSub):
         self._index = index
         self._slot = cluster.map.slots[index]
 
-    async def _open_link(self) -> Subscribed:
+    async def _open_link(self) -> SubscribedLink:
         return Part(await self._pubsub.link(self._slot), self._slot)
 
     async def _pause(self, seconds: float) -> None:

@@ -11,8 +11,7 @@ from collections.abc import Iterator, Sequence
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.commands import Command, Reply
-from realtime.redis.hosts import Host, place_of
-from realtime.redis.redirects import Place
+from realtime.redis.hosts import Host, Place, place_of
 
 QUESTION: Command = (b"CLUSTER", b"SLOTS")
 

@@ -27,6 +27,7 @@ from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_strea
 from realtime.protocol.messages import UInt32
 from realtime.server_api import methods, operations
 from realtime.server_api.errors import EngineAway
+from realtime.server_api.results import ErrorBody
 
 logger = logging.getLogger("realtime.server_api")
 
@@ -57,11 +58,6 @@ class _Command(Struct, forbid_unknown_fields=True):
     id: UInt32 | None = None
     method: int | str = 0
     params: Raw = Raw(b"")
-
-
-class _Error(Struct):
-    code: int
-    message: str
 
 
 _decode_command = ObjectDecoder(_Command)
@@ -200,7 +196,7 @@ class _Run:
 
 
 def _error(error: Error) -> bytes:
-    return escape(msgspec.json.encode(_Error(error.code, error.message)))
+    return escape(msgspec.json.encode(ErrorBody.of(error)))
 
 
 def _line(command: _Command, key: bytes, value: bytes) -> bytes:

@@ -27,7 +27,7 @@ from realtime.protocol.json_stream import Malformed
 from realtime.server_api import http, operations
 from realtime.server_api.errors import EngineAway
 from realtime.server_api.http import BAD_REQUEST, Response
-from realtime.server_api.methods_v2 import BATCH, METHODS, decode_batch, encode_error, pause
+from realtime.server_api.methods_v2 import BATCH, METHODS, decode_batch, encode, encode_error, pause
 
 logger = logging.getLogger("realtime.server_api")
 
@@ -113,7 +113,7 @@ async def _run(member: Member, name: str, params: Struct) -> bytes:
         Error: the method refuses, or failed.
     """
     try:
-        return escape(await METHODS[name].run(member, params))
+        return escape(encode(await METHODS[name].run(member, params)))
     except Error:
         raise
     except EngineUnavailable as error:

@@ -6,127 +6,133 @@ docs/protocol.md, 6.4.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Annotated, Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Raw, Struct, field
 
 from realtime import payload
 from realtime.cluster.member import Member, NewPublication
 from realtime.errors import BadRequest, MethodNotFound
 from realtime.payload import Payload
-from realtime.protocol.json_shapes import client_info, raw
+from realtime.protocol.json_shapes import client_info
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
-from realtime.protocol.messages import ABSENT, Publication
-from realtime.server_api import operations
+from realtime.protocol.messages import PresenceStatsResult
+from realtime.server_api import operations, results
+from realtime.server_api.params_v2 import NEEDED, Text, absent
 
 P = TypeVar("P", bound=Struct)
+R = TypeVar("R", bound=Struct)
 
 _encode = msgspec.json.Encoder().encode
-_EMPTY = b"{}"
+_DONE = results.Done()
 
 
-class _PublishParams(Struct, forbid_unknown_fields=True):
+class PublishParams(Struct, forbid_unknown_fields=True):
+    """params of publish."""
+
+    channel: Text = None
+    data: Annotated[Raw, NEEDED] = field(default_factory=absent)
+
+
+class BroadcastParams(Struct, forbid_unknown_fields=True):
+    """params of broadcast."""
+
+    channels: Annotated[list[str] | None, NEEDED] = None
+    data: Annotated[Raw, NEEDED] = field(default_factory=absent)
+
+
+class UnsubscribeParams(Struct, forbid_unknown_fields=True):
+    """params of unsubscribe. Without a channel: from all."""
+
+    user: Text = None
     channel: str | None = None
-    data: Raw = ABSENT
 
 
-class _BroadcastParams(Struct, forbid_unknown_fields=True):
-    channels: list[str] | None = None
-    data: Raw = ABSENT
+class DisconnectParams(Struct, forbid_unknown_fields=True):
+    """params of disconnect."""
+
+    user: Text = None
 
 
-class _UserParams(Struct, forbid_unknown_fields=True):
-    user: str | None = None
-    channel: str | None = None
+class ChannelParams(Struct, forbid_unknown_fields=True):
+    """params of presence, presence_stats, history and history_remove."""
+
+    channel: Text = None
 
 
-class _ChannelParams(Struct, forbid_unknown_fields=True):
-    channel: str | None = None
+class RPCParams(Struct, forbid_unknown_fields=True):
+    """params of rpc."""
+
+    method: Text = None
+    params: Raw = field(default_factory=absent)
 
 
-class _RPCParams(Struct, forbid_unknown_fields=True):
-    method: str | None = None
-    params: Raw = ABSENT
-
-
-class _Publication(Struct, omit_defaults=True):
-    uid: str
-    data: Raw
-    info: object = None
-
-
-class Row(NamedTuple, Generic[P]):
-    """One method: its name, the decoder of its params (None: it has none) and its handler."""
+class Row(NamedTuple, Generic[P, R]):
+    """One method: its name, its params (None: it has none), their decoder, handler and result."""
 
     name: str
+    shape: type[P] | None
     decode: ObjectDecoder[P] | None
-    run: Callable[[Member, P], Awaitable[bytes]]
+    run: Callable[[Member, P], Awaitable[R]]
+    result: type[R]
 
 
-async def _publish(member: Member, params: _PublishParams) -> bytes:
+async def _publish(member: Member, params: PublishParams) -> results.Done:
     await operations.publish(member, NewPublication(_required(params.channel), _data(params.data)))
-    return _EMPTY
+    return _DONE
 
 
-async def _broadcast(member: Member, params: _BroadcastParams) -> bytes:
+async def _broadcast(member: Member, params: BroadcastParams) -> results.Done:
     if not params.channels:
         raise BadRequest
     await operations.broadcast(member, params.channels, _data(params.data))
-    return _EMPTY
+    return _DONE
 
 
-async def _unsubscribe(member: Member, params: _UserParams) -> bytes:
-    return sent(await operations.unsubscribe(member, params.user or "", params.channel or ""))
-
-
-async def _disconnect(member: Member, params: _UserParams) -> bytes:
-    return sent(await operations.disconnect(member, params.user or ""))
-
-
-def sent(missing: list[str]) -> bytes:
-    """Return the result of a command that was sent to every node.
-
-    Args:
-        missing: the names of the nodes that are silent.
-    """
-    return _encode({"missing": missing}) if missing else _EMPTY
-
-
-async def _presence(member: Member, params: _ChannelParams) -> bytes:
-    present = (await operations.presence(member, params.channel or "")).presence
-    return _encode({"presence": {c: client_info(info) for c, info in sorted(present.items())}})
-
-
-async def _presence_stats(member: Member, params: _ChannelParams) -> bytes:
-    return _encode(await operations.presence_stats(member, params.channel or ""))
-
-
-async def _history(member: Member, params: _ChannelParams) -> bytes:
-    result = await operations.history(member, params.channel or "")
-    return _encode(
-        {"publications": [_publication(publication) for publication in result.publications]}
+async def _unsubscribe(member: Member, params: UnsubscribeParams) -> results.Sent:
+    return results.Sent(
+        await operations.unsubscribe(member, params.user or "", params.channel or "")
     )
 
 
-async def _history_remove(member: Member, params: _ChannelParams) -> bytes:
+async def _disconnect(member: Member, params: DisconnectParams) -> results.Sent:
+    return results.Sent(await operations.disconnect(member, params.user or ""))
+
+
+async def _presence(member: Member, params: ChannelParams) -> results.PresenceResult:
+    present = (await operations.presence(member, params.channel or "")).presence
+    return results.PresenceResult({c: client_info(info) for c, info in sorted(present.items())})
+
+
+async def _presence_stats(member: Member, params: ChannelParams) -> PresenceStatsResult:
+    return await operations.presence_stats(member, params.channel or "")
+
+
+async def _history(member: Member, params: ChannelParams) -> results.CommandHistoryResult:
+    result = await operations.history(member, params.channel or "")
+    publications = [results.CommandPublication.of(each) for each in result.publications]
+    return results.CommandHistoryResult(publications)
+
+
+async def _history_remove(member: Member, params: ChannelParams) -> results.Done:
     await operations.history_remove(member, params.channel or "")
-    return _EMPTY
+    return _DONE
 
 
-async def _channels(member: Member, _: Struct) -> bytes:
+async def _channels(member: Member, _: Struct) -> results.CommandChannelsResult:
     channels, missing = await operations.channels(member)
-    return _encode({"channels": channels} | ({"missing": missing} if missing else {}))
+    return results.CommandChannelsResult(channels, missing)
 
 
-async def _info(member: Member, _: Struct) -> bytes:
-    nodes = [
-        msgspec.structs.asdict(node) | {"metrics": None} for node in await operations.info(member)
-    ]
-    return _encode({"nodes": nodes})
+async def _info(member: Member, _: Struct) -> results.CommandInfoResult:
+    nodes = await operations.info(member)
+    return results.CommandInfoResult(
+        [results.CommandNode(**msgspec.structs.asdict(node)) for node in nodes]
+    )
 
 
-async def _rpc(member: Member, params: _RPCParams) -> bytes:
+async def _rpc(member: Member, params: RPCParams) -> results.Done:
     if not params.method:
         raise BadRequest
     raise MethodNotFound
@@ -145,25 +151,24 @@ def _data(data: Raw) -> Payload:
         raise BadRequest from None
 
 
-def _publication(publication: Publication) -> _Publication:
-    result = _Publication(publication.uid, raw(publication.data))
-    if publication.info is not None:
-        result.info = client_info(publication.info)
-    return result
+def _row(
+    name: str, shape: type[P] | None, run: Callable[[Member, P], Awaitable[R]], result: type[R]
+) -> Row[P, R]:
+    return Row(name, shape, None if shape is None else ObjectDecoder(shape), run, result)
 
 
-METHODS: tuple[Row[Any], ...] = (
-    Row("publish", ObjectDecoder(_PublishParams), _publish),
-    Row("broadcast", ObjectDecoder(_BroadcastParams), _broadcast),
-    Row("unsubscribe", ObjectDecoder(_UserParams), _unsubscribe),
-    Row("disconnect", ObjectDecoder(_UserParams), _disconnect),
-    Row("presence", ObjectDecoder(_ChannelParams), _presence),
-    Row("presence_stats", ObjectDecoder(_ChannelParams), _presence_stats),
-    Row("history", ObjectDecoder(_ChannelParams), _history),
-    Row("history_remove", ObjectDecoder(_ChannelParams), _history_remove),
-    Row("channels", None, _channels),
-    Row("info", None, _info),
-    Row("rpc", ObjectDecoder(_RPCParams), _rpc),
+METHODS: tuple[Row[Any, Any], ...] = (
+    _row("publish", PublishParams, _publish, results.Done),
+    _row("broadcast", BroadcastParams, _broadcast, results.Done),
+    _row("unsubscribe", UnsubscribeParams, _unsubscribe, results.Sent),
+    _row("disconnect", DisconnectParams, _disconnect, results.Sent),
+    _row("presence", ChannelParams, _presence, results.PresenceResult),
+    _row("presence_stats", ChannelParams, _presence_stats, PresenceStatsResult),
+    _row("history", ChannelParams, _history, results.CommandHistoryResult),
+    _row("history_remove", ChannelParams, _history_remove, results.Done),
+    _row("channels", None, _channels, results.CommandChannelsResult),
+    _row("info", None, _info, results.CommandInfoResult),
+    _row("rpc", RPCParams, _rpc, results.Done),
 )
 """The number of a method is its index in this table."""
 
@@ -194,11 +199,11 @@ async def run(member: Member, method: int, params: bytes) -> bytes:
         raise MethodNotFound
     row = METHODS[method]
     if row.decode is None:
-        return await row.run(member, Struct())
+        return _encode(await row.run(member, Struct()))
     if params in (b"", b"null"):
         raise BadRequest
     try:
         decoded = row.decode(params)
     except Malformed:
         raise BadRequest from None
-    return await row.run(member, decoded)
+    return _encode(await row.run(member, decoded))

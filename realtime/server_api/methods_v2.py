@@ -26,16 +26,21 @@ from realtime.engine.once import Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound
 from realtime.payload import Payload
-from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
+from realtime.protocol.json_shapes import client_info
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
-from realtime.protocol.messages import ABSENT, UINT64_MAX, Publication, StreamPosition
-from realtime.server_api import operations, params_v2
-from realtime.server_api.methods import sent
+from realtime.protocol.messages import (
+    ABSENT,
+    UINT64_MAX,
+    PresenceStatsResult,
+    StreamPosition,
+)
+from realtime.server_api import operations, params_v2, results
 
 P = TypeVar("P", bound=Struct)
+R = TypeVar("R", bound=Struct)
 
-_encode = msgspec.json.Encoder().encode
-_EMPTY = b"{}"
+encode = msgspec.json.Encoder().encode
+_DONE = results.Done()
 
 PAST = 1.0
 """Unix seconds of a moment that has passed, for every clock."""
@@ -44,64 +49,48 @@ MAX_PATTERN = 255
 """Characters of a pattern of channel names."""
 
 
-class _Position(Struct, omit_defaults=True):
-    offset: int = 0
-    epoch: str = ""
-
-
-class _Publication(Struct, omit_defaults=True):
-    data: Raw = msgspec.field()
-    info: ClientInfoShape | None = None
-    offset: int = 0
-    tags: Any = None
-    time: int = 0
-
-
-class Row(NamedTuple, Generic[P]):
-    """One method: its name, the shape of its params, their decoder, and its handler."""
+class Row(NamedTuple, Generic[P, R]):
+    """One method: its name, the shape of its params, their decoder, its handler and its result."""
 
     name: str
     shape: type[P]
     decode: ObjectDecoder[P]
-    run: Callable[[Member, P], Awaitable[bytes]]
+    run: Callable[[Member, P], Awaitable[R]]
+    result: type[R]
 
 
 # publishing
 
 
-async def _publish(member: Member, params: params_v2.Publish) -> bytes:
+async def _publish(member: Member, params: params_v2.Publish) -> results.Published:
     channel = params.channel or ""
     check_channel(channel, member.config)  # before the data
     position = await operations.publish(member, _new(channel, _data(params), params))
-    return _encode(_position(position))
+    return results.Published.at(position)
 
 
-async def _broadcast(member: Member, params: params_v2.Broadcast) -> bytes:
+async def _broadcast(member: Member, params: params_v2.Broadcast) -> results.BroadcastResult:
     if not params.channels:
         raise BadRequest
     data = _data(params)
-    outcomes: list[Published | Error] = []
+    refused: list[Error | None] = []
     ready: list[tuple[NewPublication, ChannelOptions]] = []
     for channel in params.channels:
         try:
             new = _new(channel, data, params)
             ready.append((new, operations.check_new(new, member.config)))
-            outcomes.append(None)
+            refused.append(None)
         except Error as error:
-            outcomes.append(error.with_traceback(None))
-    results = iter(await member.publish_many(ready))
-    responses = [outcome if isinstance(outcome, Error) else next(results) for outcome in outcomes]
-    return b'{"responses":[%b]}' % b",".join(_response(response) for response in responses)
+            refused.append(error.with_traceback(None))
+    published = iter(await member.publish_many(ready))
+    return results.BroadcastResult([_reply(error or next(published)) for error in refused])
 
 
-def _response(outcome: Published | Error) -> bytes:
+def _reply(outcome: Published | EngineUnavailable | Error) -> results.BroadcastReply:
     if isinstance(outcome, Error | EngineUnavailable):
-        return b'{"error":%b}' % encode_error(operations.api_error(outcome))
-    return b'{"result":%b}' % _encode(_position(outcome))
-
-
-def _position(position: StreamPosition | None) -> _Position:
-    return _Position() if position is None else _Position(position.offset, position.epoch)
+        error = results.ErrorBody.of(operations.api_error(outcome))
+        return results.BroadcastReply(error=error)
+    return results.BroadcastReply(results.Published.at(outcome.position))
 
 
 def _new(channel: str, data: Payload, params: params_v2.Data) -> NewPublication:
@@ -147,7 +136,7 @@ def _payload(value: Raw, base64_value: str | None = None) -> Payload | None:
 # connections
 
 
-async def _subscribe(member: Member, params: params_v2.Subscribe) -> bytes:
+async def _subscribe(member: Member, params: params_v2.Subscribe) -> results.Done:
     await operations.subscribe(
         member,
         params.user or "",
@@ -160,7 +149,7 @@ async def _subscribe(member: Member, params: params_v2.Subscribe) -> bytes:
         since=None if params.recover_since is None else _stream_position(params.recover_since),
         overrides=_overrides(params.override),
     )
-    return _EMPTY
+    return _DONE
 
 
 def _overrides(override: params_v2.Override | None) -> dict[str, bool] | None:
@@ -171,7 +160,7 @@ def _overrides(override: params_v2.Override | None) -> dict[str, bool] | None:
     return {name: bool(switch.value) for name, switch in switches.items() if switch is not None}
 
 
-async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> bytes:
+async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> results.Sent:
     missing = await operations.unsubscribe(
         member,
         params.user or "",
@@ -180,10 +169,10 @@ async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> bytes:
         session=params.session or "",
         anonymous=True,
     )
-    return sent(missing)
+    return results.Sent(missing)
 
 
-async def _disconnect(member: Member, params: params_v2.Disconnect) -> bytes:
+async def _disconnect(member: Member, params: params_v2.DisconnectUser) -> results.Sent:
     code = reason = None
     if params.disconnect is not None:
         code, reason = params.disconnect.code or 0, params.disconnect.reason or ""
@@ -197,10 +186,10 @@ async def _disconnect(member: Member, params: params_v2.Disconnect) -> bytes:
         reason=reason or "",
         anonymous=True,
     )
-    return sent(missing)
+    return results.Sent(missing)
 
 
-async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
+async def _refresh(member: Member, params: params_v2.Refresh) -> results.Done:
     expires_at: float | None = params.expire_at or None
     if params.expired:
         expires_at = PAST
@@ -212,34 +201,36 @@ async def _refresh(member: Member, params: params_v2.Refresh) -> bytes:
         expires_at=expires_at,
         info=_payload(params.info),
     )
-    return _EMPTY
+    return _DONE
 
 
-async def _block_user(member: Member, params: params_v2.BlockUser) -> bytes:
-    return sent(await operations.block(member, params.user or "", float(params.expire_at or 0)))
+async def _block_user(member: Member, params: params_v2.BlockUser) -> results.Sent:
+    return results.Sent(
+        await operations.block(member, params.user or "", float(params.expire_at or 0))
+    )
 
 
-async def _unblock_user(member: Member, params: params_v2.UnblockUser) -> bytes:
-    return sent(await operations.unblock(member, params.user or ""))
+async def _unblock_user(member: Member, params: params_v2.UnblockUser) -> results.Sent:
+    return results.Sent(await operations.unblock(member, params.user or ""))
 
 
-async def _blocked_users(member: Member, _: params_v2.BlockedUsers) -> bytes:
+async def _blocked_users(member: Member, _: params_v2.BlockedUsers) -> results.BlockedUsersResult:
     ends = await operations.blocked(member)
     # a whole second later rather than before the block ends
-    users = [{"user": user, "expire_at": math.ceil(end)} for user, end in ends.items()]
-    return _encode({"users": users})
+    users = [results.BlockedUser(user, math.ceil(end)) for user, end in ends.items()]
+    return results.BlockedUsersResult(users)
 
 
 # queries
 
 
-async def _presence(member: Member, params: params_v2.Channel) -> bytes:
+async def _presence(member: Member, params: params_v2.Channel) -> results.PresenceResult:
     present = (await operations.presence(member, params.channel or "")).presence
-    return _encode({"presence": {c: client_info(info) for c, info in sorted(present.items())}})
+    return results.PresenceResult({c: client_info(info) for c, info in sorted(present.items())})
 
 
-async def _presence_stats(member: Member, params: params_v2.Channel) -> bytes:
-    return _encode(await operations.presence_stats(member, params.channel or ""))
+async def _presence_stats(member: Member, params: params_v2.Channel) -> PresenceStatsResult:
+    return await operations.presence_stats(member, params.channel or "")
 
 
 def _stream_position(position: params_v2.Position) -> StreamPosition:
@@ -249,7 +240,7 @@ def _stream_position(position: params_v2.Position) -> StreamPosition:
     return StreamPosition(offset, position.epoch or "")
 
 
-async def _history(member: Member, params: params_v2.History) -> bytes:
+async def _history(member: Member, params: params_v2.History) -> results.HistoryResult:
     since = None if params.since is None else _stream_position(params.since)
     result = await operations.history(
         member,
@@ -259,27 +250,16 @@ async def _history(member: Member, params: params_v2.History) -> bytes:
         reverse=bool(params.reverse),
     )
     assert result.position is not None
-    return _encode(
-        {
-            "publications": [_publication(publication) for publication in result.publications],
-            "epoch": result.position.epoch,
-            "offset": result.position.offset,
-        }
-    )
+    publications = [results.KeptPublication.of(each) for each in result.publications]
+    return results.HistoryResult(publications, result.position.epoch, result.position.offset)
 
 
-def _publication(publication: Publication) -> _Publication:
-    info = None if publication.info is None else client_info(publication.info)
-    tags = dict(sorted(publication.tags.items())) if publication.tags else None
-    return _Publication(raw(publication.data), info, publication.offset, tags, publication.time)
-
-
-async def _history_remove(member: Member, params: params_v2.Channel) -> bytes:
+async def _history_remove(member: Member, params: params_v2.Channel) -> results.Done:
     await operations.history_remove(member, params.channel or "")
-    return _EMPTY
+    return _DONE
 
 
-async def _channels(member: Member, params: params_v2.Channels) -> bytes:
+async def _channels(member: Member, params: params_v2.Channels) -> results.ChannelsResult:
     pattern = params.pattern or "*"
     if len(pattern) > MAX_PATTERN:
         raise BadRequest
@@ -287,72 +267,64 @@ async def _channels(member: Member, params: params_v2.Channels) -> bytes:
     names = fnmatch.filter(listed, pattern)
     numbers, missing = await operations.numbers_of_subscribers(member, names)
     missing = sorted({*silent, *missing})
-    return _encode(
-        {"channels": {name: {"num_clients": numbers.get(name, 0)} for name in names}}
-        | ({"missing": missing} if missing else {})
-    )
+    channels = {name: results.ChannelNumbers(numbers.get(name, 0)) for name in names}
+    return results.ChannelsResult(channels, missing)
 
 
-_NODE = (
-    *("uid", "name", "version"),
-    *("num_clients", "num_users", "num_subs", "num_channels"),
-    "uptime",
-)
-"""What `info` says of a node."""
-
-
-async def _info(member: Member, _: params_v2.Info) -> bytes:
+async def _info(member: Member, _: params_v2.Info) -> results.InfoResult:
     nodes = [node for node in await operations.nodes(member) if node.alive]
-    return _encode(
-        {
-            "nodes": [
-                {name: getattr(node, name) for name in _NODE} | {"metrics": _metrics(node)}
-                for node in nodes
-            ]
-        }
+    return results.InfoResult([_node(node) for node in nodes])
+
+
+def _node(node: NodeStatus) -> results.Node:
+    items = {
+        "node.messages_delivered": node.messages_delivered,
+        "node.messages_published": node.messages_published,
+    }
+    return results.Node(
+        uid=node.uid,
+        name=node.name,
+        version=node.version,
+        num_clients=node.num_clients,
+        num_users=node.num_users,
+        num_subs=node.num_subs,
+        num_channels=node.num_channels,
+        uptime=node.uptime,
+        metrics=results.NodeMetrics(float(max(1, node.uptime)), items),
     )
 
 
-def _metrics(node: NodeStatus) -> dict[str, object]:
-    """Return what a node has counted, and in how many seconds."""
-    return {
-        "interval": float(max(1, node.uptime)),
-        "items": {
-            "node.messages_delivered": node.messages_delivered,
-            "node.messages_published": node.messages_published,
-        },
-    }
-
-
-async def _rpc(_: Member, params: params_v2.RPC) -> bytes:
+async def _rpc(_: Member, params: params_v2.RPC) -> results.Done:
     if not params.method:
         raise BadRequest
     raise MethodNotFound
 
 
-def _row(name: str, shape: type[P], run: Callable[[Member, P], Awaitable[bytes]]) -> Row[P]:
-    return Row(name, shape, ObjectDecoder(shape), run)
+def _row(
+    name: str, shape: type[P], run: Callable[[Member, P], Awaitable[R]], result: type[R]
+) -> Row[P, R]:
+    return Row(name, shape, ObjectDecoder(shape), run, result)
 
 
-METHODS: dict[str, Row[Any]] = {
+METHODS: dict[str, Row[Any, Any]] = {
     row.name: row
     for row in (
-        _row("publish", params_v2.Publish, _publish),
-        _row("broadcast", params_v2.Broadcast, _broadcast),
-        _row("subscribe", params_v2.Subscribe, _subscribe),
-        _row("unsubscribe", params_v2.Unsubscribe, _unsubscribe),
-        _row("disconnect", params_v2.Disconnect, _disconnect),
-        _row("refresh", params_v2.Refresh, _refresh),
-        _row("block_user", params_v2.BlockUser, _block_user),
-        _row("unblock_user", params_v2.UnblockUser, _unblock_user),
-        _row("blocked_users", params_v2.BlockedUsers, _blocked_users),
-        _row("presence", params_v2.Channel, _presence),
-        _row("presence_stats", params_v2.Channel, _presence_stats),
-        _row("history", params_v2.History, _history),
-        _row("history_remove", params_v2.Channel, _history_remove),
-        _row("channels", params_v2.Channels, _channels),
-        _row("info", params_v2.Info, _info),
-        _row("rpc", params_v2.RPC, _rpc),
+        _row("publish", params_v2.Publish, _publish, results.Published),
+        _row("broadcast", params_v2.Broadcast, _broadcast, results.BroadcastResult),
+        _row("subscribe", params_v2.Subscribe, _subscribe, results.Done),
+        _row("unsubscribe", params_v2.Unsubscribe, _unsubscribe, results.Sent),
+        _row("disconnect", params_v2.DisconnectUser, _disconnect, results.Sent),
+        _row("refresh", params_v2.Refresh, _refresh, results.Done),
+        _row("block_user", params_v2.BlockUser, _block_user, results.Sent),
+        _row("unblock_user", params_v2.UnblockUser, _unblock_user, results.Sent),
+        _row("blocked_users", params_v2.BlockedUsers, _blocked_users, results.BlockedUsersResult),
+        _row("presence", params_v2.Channel, _presence, results.PresenceResult),
+        _row("presence_stats", params_v2.Channel, _presence_stats, PresenceStatsResult),
+        _row("history", params_v2.History, _history, results.HistoryResult),
+        _row("history_remove", params_v2.Channel, _history_remove, results.Done),
+        _row("channels", params_v2.Channels, _channels, results.ChannelsResult),
+        _row("info", params_v2.Info, _info, results.InfoResult),
+        _row("rpc", params_v2.RPC, _rpc, results.Done),
     )
 }
 
@@ -371,7 +343,7 @@ async def run(member: Member, name: str, params: bytes) -> bytes:
         decoded = row.decode(params)
     except Malformed:
         raise BadRequest from None
-    return await row.run(member, decoded)
+    return encode(await row.run(member, decoded))
 
 
 async def pause() -> None:
@@ -381,4 +353,4 @@ async def pause() -> None:
 
 def encode_error(error: Error) -> bytes:
     """Encode the object that says why a command failed."""
-    return payload.escape(_encode({"code": error.code, "message": error.message}))
+    return payload.escape(encode(results.ErrorBody.of(error)))

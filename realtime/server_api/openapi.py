@@ -1,4 +1,8 @@
-"""The HTTP API as an OpenAPI document, made from the tables of methods and the shapes of params."""
+"""The HTTP API as an OpenAPI document, made from the tables of methods and their structs.
+
+A request leaves out a field that is absent, where the service also takes null. So no field is
+nullable, and clients that are generated from the document have plain types.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,34 @@ from typing import Any
 
 import msgspec
 
-from realtime.server_api import methods, methods_v2, params_v2
+from realtime.server_api import http_v2, methods, methods_v2, params_v2, results
 
 Schema = dict[str, Any]
 
-_ERROR: Schema = {
-    "type": "object",
-    "properties": {"code": {"type": "integer"}, "message": {"type": "string"}},
-    "required": ["code", "message"],
-}
 _REFERENCE = "#/components/schemas/{name}"
+_UINT32: Schema = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}
+_WITH_DATA = (params_v2.Publish, params_v2.Broadcast)
+_DATA_OR_BASE64: Schema = {"if": {"not": {"required": ["b64data"]}}, "then": {"required": ["data"]}}
+
+_JSON = "application/json"
+_TEXT: Schema = {"text/plain": {"schema": {"type": "string"}}}
+_STATUSES: dict[int, tuple[str, Schema]] = {
+    400: ("malformed", _TEXT),
+    401: ("wrong key", {}),
+    404: ("the API is off", {}),
+    405: ("not a POST", {}),
+    413: ("too large", {}),
+    503: ("not serving", _TEXT),  # or no body
+}
+"""What they mean, and their content: a line of text, or none."""
+_ERROR_STATUSES = sorted({*http_v2.STATUSES.values(), 503})
+"""Those of an error where the error mode is `transport`."""
+_ERROR_MODE: Schema = {
+    "name": "X-Centrifugo-Error-Mode",
+    "in": "header",
+    "description": "`transport`: an error is the whole body, and has a status of its own",
+    "schema": {"$ref": _REFERENCE.format(name="ErrorMode")},
+}
 
 
 def document(version: str, path: str = "/api") -> Schema:
@@ -25,70 +47,137 @@ def document(version: str, path: str = "/api") -> Schema:
         version: of this package.
         path: the path of `realtime.api.urls` in the site.
     """
-    rows = methods_v2.METHODS
-    shapes = [row.shape for row in rows.values()] + [params_v2.Batch]
-    # two methods may have one shape
-    unique = list(dict.fromkeys(shapes))
-    found, components = msgspec.json.schema_components(unique, ref_template=_REFERENCE)
-    schema_of = dict(zip(unique, found, strict=True))
-    paths = {f"{path}/{name}": _method(name, schema_of[row.shape]) for name, row in rows.items()}
-    paths[f"{path}/{methods_v2.BATCH}"] = _method(methods_v2.BATCH, schema_of[params_v2.Batch])
-    paths[path] = _commands()
+    schemas = _components()
+    paths = {f"{path}/{name}": _method(name) for name in methods_v2.METHODS}
+    paths[f"{path}/{methods_v2.BATCH}"] = _batch()
+    paths[path] = _commands(schemas)
     return {
         "openapi": "3.1.0",
         "info": {"title": "Real-time server API", "version": version},
         "security": [{"key": []}, {"authorization": []}],
         "paths": paths,
         "components": {
-            "schemas": {**components, "Error": _ERROR},
+            "schemas": schemas,
             "securitySchemes": {
                 "key": {"type": "apiKey", "in": "header", "name": "X-API-Key"},
-                "authorization": {"type": "apiKey", "in": "header", "name": "Authorization"},
+                "authorization": {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Authorization",
+                    "description": "the word `apikey`, a space, and the key",
+                },
             },
         },
     }
 
 
-def _method(name: str, schema: Schema) -> Schema:
-    answer: Schema = {"result": {"type": "object"}, "error": {"$ref": _reference("Error")}}
-    if name == methods_v2.BATCH:
-        answer = {"replies": {"type": "array", "items": {"type": "object"}}}
-    return _post(name, schema, {"type": "object", "properties": answer}, "application/json")
+def _components() -> dict[str, Schema]:
+    """Return the schemas of all structs, and of the commands and replies that name them."""
+    rows: list[Any] = [*methods_v2.METHODS.values(), *methods.METHODS]
+    structs = [each for row in rows for each in (row.shape, row.result) if each]
+    # two methods may have one
+    unique = list(dict.fromkeys([*structs, params_v2.Batch, results.ErrorBody]))
+    _, found = msgspec.json.schema_components(unique, ref_template=_REFERENCE)
+    schemas: dict[str, Schema] = {name: _exact(schema) for name, schema in found.items()}
+    for each in _WITH_DATA:
+        schemas[each.__name__] |= _DATA_OR_BASE64
+    one = {"minProperties": 1, "maxProperties": 1}
+    shapes = {row.name: _reference(row.shape) for row in methods_v2.METHODS.values()}
+    answers = {row.name: _reference(row.result) for row in methods_v2.METHODS.values()}
+    answers["error"] = _reference(results.ErrorBody)
+    schemas["ErrorMode"] = {"type": "string", "enum": ["transport"]}
+    schemas["BatchCommand"] = _object(shapes) | {"additionalProperties": False} | one
+    command = {"$ref": _REFERENCE.format(name="BatchCommand")}
+    schemas["Batch"]["properties"]["commands"]["items"] = command
+    schemas["BatchReply"] = _object(answers) | one
+    for row in methods.METHODS:
+        schemas[_command_name(row.name)] = _command(row)
+    return schemas
 
 
-def _commands() -> Schema:
-    command: Schema = {
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer", "minimum": 0},
-            "method": {"enum": [row.name for row in methods.METHODS]},
-            "params": {"type": "object"},
-        },
-        "required": ["method"],
+def _exact(schema: Schema) -> Schema:
+    """Return the schema of a struct with the fields that are needed, and without null."""
+    properties: dict[str, Schema] = schema.get("properties", {})
+    needed = [name for name, each in properties.items() if each.pop("x-needed", False)]
+    for name, each in properties.items():
+        kinds = [kind for kind in each.get("anyOf", ()) if kind != {"type": "null"}]
+        if len(kinds) == 1:
+            rest = {key: value for key, value in each.items() if key not in ("anyOf", "default")}
+            properties[name] = rest | kinds[0]
+    required = [*schema.get("required", ()), *needed]
+    return schema | {"properties": properties, "required": required}
+
+
+def _method(name: str) -> Schema:
+    row = methods_v2.METHODS[name]
+    answer = {"result": _reference(row.result), "error": _reference(results.ErrorBody)}
+    reply = _object(answer) | {"minProperties": 1, "maxProperties": 1}
+    return _post(name, _reference(row.shape), reply, _ERROR_MODE)
+
+
+def _batch() -> Schema:
+    replies = {"type": "array", "items": {"$ref": _REFERENCE.format(name="BatchReply")}}
+    # a batch that is too long is refused as a whole
+    answer = _object({"replies": replies, "error": _reference(results.ErrorBody)})
+    return _post(methods_v2.BATCH, _reference(params_v2.Batch), answer, _ERROR_MODE)
+
+
+def _commands(schemas: dict[str, Schema]) -> Schema:
+    """Return the path for one command; the service takes several, one after the other."""
+    names = [_command_name(row.name) for row in methods.METHODS]
+    found = [
+        schemas[name] for name in dict.fromkeys(row.result.__name__ for row in methods.METHODS)
+    ]
+    # a reader that takes the first that fits finds the result: Sent fits all, but has no fields
+    found.sort(key=lambda each: (len(each["required"]), len(each["properties"])), reverse=True)
+    ordered = [{"$ref": _REFERENCE.format(name=each["title"])} for each in found]
+    reply = _object(
+        {
+            "id": _UINT32,
+            "result": {"anyOf": ordered},
+            "error": _reference(results.ErrorBody),
+        }
+    )
+    body = {"oneOf": [{"$ref": _REFERENCE.format(name=name)} for name in names]}
+    path = _post("command", body, reply)
+    path["post"]["security"] = [{"authorization": []}]  # it reads no other header
+    return path
+
+
+def _command(row: methods.Row[Any, Any]) -> Schema:
+    fields: Schema = {"method": {"type": "string", "const": row.name}, "id": _UINT32}
+    if row.shape is None:
+        return _object(fields, "method")
+    return _object(fields | {"params": _reference(row.shape)}, "method", "params")
+
+
+def _command_name(method: str) -> str:
+    return "".join(part.capitalize() for part in method.split("_")) + "Command"
+
+
+def _object(properties: Schema, *required: str) -> Schema:
+    return {"type": "object", "properties": properties, "required": list(required)}
+
+
+def _post(name: str, body: Schema, answer: Schema, *parameters: Schema) -> Schema:
+    responses: dict[str, Schema] = {
+        str(status): {"description": text, "content": dict(content)}
+        for status, (text, content) in _STATUSES.items()
     }
-    reply: Schema = {
-        "type": "object",
-        "properties": {
-            "id": {"type": "integer"},
-            "result": {"type": "object"},
-            "error": {"$ref": _reference("Error")},
-        },
-    }
-    return _post("commands", command, reply, "application/json")
-
-
-def _post(name: str, body: Schema, answer: Schema, kind: str) -> Schema:
-    statuses = {"400": "malformed", "401": "wrong key", "413": "too large", "503": "not serving"}
-    responses: Schema = {status: {"description": text} for status, text in statuses.items()}
-    responses["200"] = {"description": "the answer", "content": {kind: {"schema": answer}}}
+    for status in _ERROR_STATUSES if parameters else ():
+        # readers take the first content that they know, and a text may be none
+        response = responses.setdefault(str(status), {"description": "an error", "content": {}})
+        response["content"][_JSON] = {"schema": _reference(results.ErrorBody)}
+    responses["200"] = {"description": "the answer", "content": {_JSON: {"schema": answer}}}
     return {
         "post": {
             "operationId": name,
-            "requestBody": {"required": True, "content": {kind: {"schema": body}}},
+            "parameters": list(parameters),
+            "requestBody": {"required": True, "content": {_JSON: {"schema": body}}},
             "responses": responses,
         }
     }
 
 
-def _reference(name: str) -> str:
-    return _REFERENCE.format(name=name)
+def _reference(struct: type) -> Schema:
+    return {"$ref": _REFERENCE.format(name=struct.__name__)}

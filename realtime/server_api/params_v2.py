@@ -1,6 +1,7 @@
 """Params of the methods of `POST /api/<method>`, as they stand in the body of a request.
 
-`null` in a field means that the field is absent. Unknown fields are ignored.
+`null` in a field means that the field is absent. Unknown fields are ignored. A field that is
+`NEEDED` may be absent for the decoder, too: then the method answers with error 107.
 
 docs/protocol.md, 6.8.
 """
@@ -13,11 +14,14 @@ from msgspec import Meta, Raw, Struct, field
 
 from realtime.protocol.messages import ABSENT
 
+NEEDED = Meta(extra_json_schema={"x-needed": True})
+"""Marks fields without which a method refuses; see `openapi`."""
+Text = Annotated[str | None, NEEDED]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]
 
 
-def _absent() -> Raw:
+def absent() -> Raw:
     """Return the default of a raw field. A plain default has no form in a schema; see `openapi`."""
     return ABSENT
 
@@ -32,7 +36,7 @@ class Position(Struct):
 class Data(Struct, forbid_unknown_fields=True):
     """What publications carry. `b64data`: the same as `data`, in Base64."""
 
-    data: Raw = field(default_factory=_absent)
+    data: Raw = field(default_factory=absent)
     b64data: str | None = None
     skip_history: bool | None = None
     tags: dict[str, str] | None = None
@@ -45,13 +49,13 @@ class Data(Struct, forbid_unknown_fields=True):
 class Publish(Data, forbid_unknown_fields=True):
     """params of publish."""
 
-    channel: str | None = None
+    channel: Text = None
 
 
 class Broadcast(Data, forbid_unknown_fields=True):
     """params of broadcast."""
 
-    channels: list[str] | None = None
+    channels: Annotated[list[str] | None, NEEDED] = None
 
 
 class User(Struct, forbid_unknown_fields=True):
@@ -81,10 +85,10 @@ class Override(Struct):
 class Subscribe(User, forbid_unknown_fields=True):
     """params of subscribe. `expire_at`: Unix seconds; 0 and absent: never."""
 
-    channel: str | None = None
-    info: Raw = field(default_factory=_absent)
+    channel: Text = None
+    info: Raw = field(default_factory=absent)
     b64info: str | None = None
-    data: Raw = field(default_factory=_absent)
+    data: Raw = field(default_factory=absent)
     b64data: str | None = None
     expire_at: Int64 | None = None
     recover_since: Position | None = None
@@ -104,7 +108,7 @@ class DisconnectCode(Struct):
     reason: str | None = None
 
 
-class Disconnect(User, forbid_unknown_fields=True):
+class DisconnectUser(User, forbid_unknown_fields=True):
     """params of disconnect. `whitelist`: IDs of clients that stay."""
 
     whitelist: list[str] | None = None
@@ -116,20 +120,20 @@ class Refresh(User, forbid_unknown_fields=True):
 
     expired: bool | None = None
     expire_at: Int64 | None = None
-    info: Raw = field(default_factory=_absent)
+    info: Raw = field(default_factory=absent)
 
 
 class BlockUser(Struct, forbid_unknown_fields=True):
     """params of block_user. `expire_at`: Unix seconds, when the block ends."""
 
-    user: str | None = None
-    expire_at: Int64 | None = None
+    user: Text = None
+    expire_at: Annotated[Int64 | None, NEEDED] = None
 
 
 class UnblockUser(Struct, forbid_unknown_fields=True):
     """params of unblock_user."""
 
-    user: str | None = None
+    user: Text = None
 
 
 class BlockedUsers(Struct, forbid_unknown_fields=True):
@@ -139,7 +143,7 @@ class BlockedUsers(Struct, forbid_unknown_fields=True):
 class Channel(Struct, forbid_unknown_fields=True):
     """params of presence, presence_stats and history_remove."""
 
-    channel: str | None = None
+    channel: Text = None
 
 
 class History(Channel, forbid_unknown_fields=True):
@@ -163,8 +167,8 @@ class Info(Struct, forbid_unknown_fields=True):
 class RPC(Struct, forbid_unknown_fields=True):
     """params of rpc."""
 
-    method: str | None = None
-    params: Raw = field(default_factory=_absent)
+    method: Text = None
+    params: Raw = field(default_factory=absent)
 
 
 class Batch(Struct, forbid_unknown_fields=True):

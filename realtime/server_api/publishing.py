@@ -109,7 +109,8 @@ def publish(
         NotAvailable: code 108, a version in a channel without history, or with `skip_history`.
         TypeError: the data have no JSON form, or another argument has the wrong type.
         ValueError: the idempotency key is empty, or its lifetime is less than a second or longer
-            than 31 days; or the version is not one; or other arguments contradict each other.
+            than 31 days; or the version is not one; or other arguments contradict each other; or
+            `publication_data_format` wants a JSON object, and the data are another value.
         ImproperlyConfigured: a durable publication, and the app is not installed.
     """
     new = single(channel, data, once, once_lifetime, tags, skip_history, version, version_epoch)

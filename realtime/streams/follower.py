@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable
 
-from realtime.engine.base import Streams
+from realtime.engine.base import History, Streams
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.order import StreamLost, StreamOrder
@@ -74,7 +74,7 @@ class StreamFollower:
             EngineUnavailable: Redis did not answer, or refused.
         """
         self._order.begin_read()
-        self._deliver_all(self._order.start(await self._streams.top(self._channel)))
+        self._deliver_all(self._order.start(await self._streams.history(self._channel, limit=0)))
 
     def on_publication(self, publication: Publication, position: StreamPosition) -> None:
         """Take a publication from the engine."""
@@ -121,8 +121,14 @@ class StreamFollower:
         """
         if self._stopped:
             return
-        if self._reader is None and not self._order.is_at(await self._streams.top(self._channel)):
+        if self._reader is None and not self._order.is_at(await self._top_to_check()):
             await self.reach(None)
+
+    async def _top_to_check(self) -> History:
+        if self.position is not None and self.position.offset == 0:
+            # as nothing was published, the engine has to keep the epoch for those who follow it
+            return History((), await self._streams.position(self._channel))
+        return await self._streams.history(self._channel, limit=0)
 
     async def reach(self, position: StreamPosition | None) -> None:
         """Return when everything up to a position was delivered; None: up to now.
@@ -197,7 +203,7 @@ class StreamFollower:
         self._order.begin_read()
         if renew and own is not None:
             await self._streams.renew_epoch(self._channel, own.epoch)
-        top = await self._streams.top(self._channel)
+        top = await self._streams.history(self._channel, limit=0)
         self._lost()
         self._deliver_all(self._order.start(top))
 

@@ -23,7 +23,13 @@ from django.utils.safestring import SafeString, mark_safe
 from realtime.config import sources
 from realtime.pages import page_config, page_positions
 from realtime.pages.headers import event_id
-from realtime.pages.tags import channel_elements, is_cached, read_now, request_of
+from realtime.pages.tags import (
+    channel_elements,
+    is_cached,
+    make_private,
+    read_now,
+    request_of,
+)
 from realtime.payload import escape
 
 register = template.Library()
@@ -42,14 +48,19 @@ MODULES = {
 def realtime_config(context: Context, **own: Any) -> SafeString:
     """Return a <script type="application/json" id="realtime-config"> with the configuration.
 
-    It is data that browsers do not run, so a content security policy need not allow it.
+    It is data that browsers do not run, so a content security policy need not allow it. A token in
+    it makes the response private.
 
     Args:
         own: more values; they replace ours of the same name.
     """
-    if "token" not in own and not sources.current().session_authentication:
-        own |= {"token": ""} if is_cached("realtime_config") else {}
-    return json_script(page_config.config(request_of(context), **own), ELEMENT_ID)
+    request = request_of(context)
+    if own["token"] if "token" in own else not sources.current().session_authentication:
+        if is_cached("realtime_config"):
+            own["token"] = ""
+        else:
+            make_private(request)
+    return json_script(page_config.config(request, **own), ELEMENT_ID)
 
 
 @register.simple_tag(takes_context=True)
@@ -102,14 +113,24 @@ def realtime_inspector(context: Context, permission: str = "", nonce: object = N
 def _may_inspect(context: Context, permission: str) -> bool:
     if not permission or is_cached("realtime_inspector"):
         return False
-    user = page_config.visitor(request_of(context))
+    request = request_of(context)
+    make_private(request)
+    user = page_config.visitor(request)
     return user is not None and bool(user.has_perm(permission))
 
 
 @register.simple_tag(takes_context=True)
 def realtime_token(context: Context) -> str:
-    """Return a connection token for the visitor; "" if they are not logged in."""
-    return "" if is_cached("realtime_token") else page_config.token(request_of(context))
+    """Return a connection token for the visitor, which makes the response private.
+
+    Returns:
+        "" if the visitor is not logged in.
+    """
+    if is_cached("realtime_token"):
+        return ""
+    request = request_of(context)
+    make_private(request)
+    return page_config.token(request)
 
 
 @register.simple_tag(takes_context=True)

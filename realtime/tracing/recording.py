@@ -28,7 +28,7 @@ class Recorder(Protocol):
     def sending(
         self, publications: Sequence[tuple[Any, Any]]
     ) -> AbstractContextManager[Callable[[P], P]]:
-        """Publications are sent in this block, which shows their positions to what it is given."""
+        """Send publications within this block; call what it yields with their positions."""
         ...
 
     def positions(self, found: Mapping[str, tuple[int, str] | None]) -> None:

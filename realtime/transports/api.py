@@ -34,9 +34,9 @@ async def serve_command(node: Node, exchange: Exchange, limit: int | None) -> No
     if refused is not None:
         await respond(exchange, refused)
         return
-    body = await exchange.body(limit)
+    body = await exchange.body(limit, is_trusted=True)
     if body is None:
-        await respond(exchange, http.TOO_LARGE)
+        await respond(exchange, http.Response(exchange.refusal[0]))
         return
     content_type = headers.get(b"content-type", b"").decode("latin-1")
     with _span(node, "commands", exchange.scope):
@@ -75,9 +75,9 @@ async def serve_method(node: Node, name: str, exchange: Exchange, limit: int | N
     if refused is not None:
         await respond(exchange, refused)
         return
-    body = await exchange.body(limit)
+    body = await exchange.body(limit, is_trusted=True)
     if body is None:
-        await respond(exchange, http.TOO_LARGE)
+        await respond(exchange, http.Response(exchange.refusal[0]))
         return
     with _span(node, name, exchange.scope):
         response = await http_v2.handle(node, name, head, body)

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
 from typing import Any, TypeAlias, TypeVar
+
+from realtime.transports.bodies import Incoming
 
 T = TypeVar("T")
 
@@ -20,11 +22,60 @@ BEGUN = "realtime.at"
 Headers: TypeAlias = Iterable[tuple[bytes, bytes]]
 
 
+CONTENT_TOO_LARGE = 413, b"Content Too Large\n"
+REQUEST_TIMEOUT = 408, b"Request Timeout\n"
+UNAVAILABLE = 503, b"Service Unavailable\n"
+
+
 def path_of(scope: Scope) -> str:
     """Return the path of a request below the path at which the application is mounted."""
     path: str = scope["path"]
     root: str = scope.get("root_path", "")
     return path.removeprefix(root) if root else path
+
+
+def header(scope: Scope, name: bytes) -> str | None:
+    """Return the first header of this lower-case name; None if there is none."""
+    for key, value in scope["headers"]:
+        if key == name:
+            return str(value.decode("latin-1"))
+    return None
+
+
+def cookies(scope: Scope) -> list[tuple[str, str]]:
+    """Return name and value of each cookie of a request."""
+    texts = [value.decode("latin-1") for name, value in scope["headers"] if name == b"cookie"]
+    pairs = (pair.strip().partition("=") for text in texts for pair in text.split(";"))
+    return [(name, value) for name, _, value in pairs]
+
+
+class _Begun:
+    """An event that was asked for: it has come, or is waited for."""
+
+    def __init__(
+        self,
+        event: Event | None,
+        receiving: Generator[Any, Any, Event] | None = None,
+        waited: object = None,
+    ) -> None:
+        self._event = event
+        self._receiving = receiving
+        self._waited = waited
+
+    def __await__(self) -> Generator[Any, Any, Event]:
+        if (receiving := self._receiving) is None:
+            assert self._event is not None
+            return self._event
+        try:
+            yield self._waited
+        except BaseException as error:
+            try:
+                self._waited = receiving.throw(error)
+            except StopIteration as received:
+                event: Event = received.value
+                return event
+            yield self._waited
+        return (yield from receiving)
 
 
 class Exchange:
@@ -36,31 +87,71 @@ class Exchange:
         self._receive = receive
         self.send = send
         """The server's own, for a response that a transport writes."""
+        self.refusal = CONTENT_TOO_LARGE
+        """Status and body of the response where `body` returned None."""
+        self._has_ended = False
+        """Whether the body has come, or the server may drop the rest of it."""
 
     # the request
 
-    async def body(self, limit: int | None) -> bytes | None:
+    async def body(self, limit: int | None, *, is_trusted: bool = False) -> bytes | None:
         """Return the body of the request.
 
         Args:
             limit: largest size in bytes; None for no limit.
+            is_trusted: see `HELD_MAX_BYTES`, which does not bound it.
 
         Returns:
-            None if the body is larger, or if the peer goes before its end.
+            None if the body is larger or comes too slowly, or if the peer goes before its end.
         """
+        receiving = self._receive().__await__()
+        try:
+            waited = next(receiving)
+        except StopIteration as received:  # most bodies are there, and need no timer
+            event: Event = received.value
+            if event["type"] == "http.request" and not event.get("more_body", False):
+                self._has_ended = True
+                body: bytes = event.get("body", b"")
+                return None if limit is not None and len(body) > limit else body
+            first = _Begun(event)
+        else:
+            first = _Begun(None, receiving, waited)
+        incoming = Incoming(counts=not is_trusted)
+        try:
+            return await self._rest(first, limit, incoming)
+        except TimeoutError:
+            self.refusal = UNAVAILABLE if incoming.is_refused else REQUEST_TIMEOUT
+            return None
+        finally:
+            incoming.end()
+
+    async def _rest(self, first: _Begun, limit: int | None, incoming: Incoming) -> bytes | None:
+        loop = asyncio.get_running_loop()
+        began = loop.time()
         parts: list[bytes] = []
-        size = 0
-        while True:
-            event = await self._receive()
-            if event["type"] != "http.request":
-                return None
-            part: bytes = event.get("body", b"")
-            size += len(part)
-            if limit is not None and size > limit:
-                return None
-            parts.append(part)
-            if not event.get("more_body", False):
-                return parts[0] if len(parts) == 1 else b"".join(parts)
+        async with asyncio.timeout_at(began + incoming.seconds) as timeout:
+
+            def refuse() -> None:
+                if not timeout.expired():
+                    timeout.reschedule(began)
+
+            event = await first
+            while event["type"] == "http.request":
+                part: bytes = event.get("body", b"")
+                self._has_ended = not event.get("more_body", False)
+                if not incoming.take(len(part), refuse, is_last=self._has_ended):
+                    self.refusal = UNAVAILABLE
+                    return None
+                if limit is not None and incoming.size > limit:
+                    # the peer still writes: a close would be a reset in place of the response
+                    self._has_ended = True
+                    return None
+                parts.append(part)
+                if self._has_ended:
+                    return b"".join(parts)
+                timeout.reschedule(began + incoming.seconds)
+                event = await self._receive()
+        return None
 
     async def gone(self) -> None:
         """Wait until the peer has gone. Drops the rest of the body."""
@@ -92,8 +183,17 @@ class Exchange:
             fields.append((b"content-length", b"%d" % len(body)))
         if content_type is not None:
             fields.append((b"content-type", content_type.encode("latin-1")))
+        if not self._has_ended and self._leaves_body():
+            fields.append((b"connection", b"close"))
         await self.send({"type": "http.response.start", "status": status, "headers": fields})
         await self.send({"type": "http.response.body", "body": body})
+
+    def _leaves_body(self) -> bool:
+        """Return whether a server would keep a connection for a body that nobody reads."""
+        if not self.scope.get("http_version", "1.1").startswith("1"):
+            return False
+        length = header(self.scope, b"content-length")
+        return length not in (None, "0") or header(self.scope, b"transfer-encoding") is not None
 
     # the response, in chunks
 

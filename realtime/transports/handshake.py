@@ -4,37 +4,31 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs
 
 import msgspec
 
 from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake, forwarded_headers
 from realtime.node.node import Node
-from realtime.transports.asgi import Exchange, Headers, Scope
+from realtime.transports.asgi import UNAVAILABLE, Exchange, Headers, Scope, header
+from realtime.transports.page_origin import implied_origin
 
 HEADERS_MAX_BYTES = 32 * 1024
 """Limit for all headers of a handshake, because each connection keeps some of them. daphne allows
 half of it by itself, uvicorn with websockets-sansio a megabyte."""
 
+CREDENTIALS = ("cookie", "authorization")
+"""What browsers add to a request for their user, whichever page sends it."""
+
 HEAD_TIMEOUT = 10.0
 """Seconds that the head of an HTTP request may take, and the first one from the connection on."""
-
-UNAVAILABLE = 503, b"Service Unavailable\n"
 
 
 def has_too_many_headers(scope: Scope) -> bool:
     """Return whether the headers of a request are larger than `HEADERS_MAX_BYTES`."""
     size = sum(len(name) + len(value) for name, value in scope["headers"])
     return size > HEADERS_MAX_BYTES
-
-
-def header(scope: Scope, name: bytes) -> str | None:
-    """Return the first header of this lower-case name; None if there is none."""
-    for key, value in scope["headers"]:
-        if key == name:
-            return str(value.decode("latin-1"))
-    return None
 
 
 def address_of(scope: Scope, proxies: int) -> str:
@@ -55,6 +49,7 @@ def client_address(peer: str, forwarded: str, proxies: int) -> str:
 
     Some servers put an entry of X-Forwarded-For in place of the peer's address: uvicorn does for
     every peer on the same host. A client may have written it, so such an address is not known.
+    Clients whose address is not known count as one client wherever an address has a limit.
 
     Of X-Forwarded-For only the entries of our own proxies are trusted: each appends the address of
     its client, and everything before can be written by that client. Where their entry is missing
@@ -70,7 +65,7 @@ def client_address(peer: str, forwarded: str, proxies: int) -> str:
         return _entry_address(entries[-proxies]) if len(entries) >= proxies else ""
     if any(_names(entry, peer) for entry in entries):
         return ""
-    return (_ip_address(peer) or peer) if ":" in peer else peer  # IPv4 has one spelling
+    return _ip_address(peer)
 
 
 def _names(entry: str, address: str) -> bool:
@@ -94,29 +89,6 @@ def _ip_address(text: str) -> str:
     if isinstance(address, IPv6Address) and address.ipv4_mapped is not None:
         return str(address.ipv4_mapped)
     return str(address).partition("%")[0]
-
-
-def implied_origin(scope: Scope) -> str | None:
-    """Return the origin of the page that sent a request without the header Origin.
-
-    Browsers send none with navigations, scripts, frames and GET requests of the same origin. So a
-    link on another site, which sends cookies along, looks like a request of a page of this one.
-
-    Returns:
-        - None, if the browser says that a page of the same origin sent the request and did not open
-          it as a page. (A link that is opened may be in a text that a visitor wrote.)
-        - The origin in the header Referer, if the browser says nothing else.
-        - "null", the origin that no site has, in any other case.
-    """
-    site = header(scope, b"sec-fetch-site")
-    if site is not None:
-        opened = header(scope, b"sec-fetch-dest") == "document"
-        return None if site == "same-origin" and not opened else "null"
-    try:
-        scheme, netloc, *_ = urlsplit(header(scope, b"referer") or "")
-    except ValueError:
-        return "null"
-    return f"{scheme}://{netloc}" if scheme and netloc else "null"
 
 
 def handshake(
@@ -159,6 +131,13 @@ def handshake(
         scope.get("scheme") in ("https", "wss"),
         address,
     )
+
+
+def without_credentials(opening: Handshake) -> Handshake:
+    """Return a handshake whose credentials hooks and proxies do not see."""
+    headers = dict(opening.headers)
+    withheld = {name: headers.pop(name) for name in CREDENTIALS if name in headers}
+    return msgspec.structs.replace(opening, headers=headers, withheld=withheld)
 
 
 def request_handshake(

@@ -20,7 +20,6 @@ from channels.consumer import AsyncConsumer
 
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
-from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import (
     Disconnect,
@@ -30,22 +29,30 @@ from realtime.errors import (
     EngineUnavailable,
 )
 from realtime.node.admission import NotAdmitted
-from realtime.node.hooks import Handshake
+from realtime.node.hooks import Handshake, NoHooks
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
 from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.serving import serving
-from realtime.transports.asgi import ASGIApplication, Headers, Receive, Scope, Send
-from realtime.transports.handshake import (
+from realtime.transports.asgi import (
     UNAVAILABLE,
+    ASGIApplication,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    header,
+)
+from realtime.transports.handshake import (
     address_of,
     come_later,
     handshake,
     has_too_many_headers,
-    header,
+    without_credentials,
 )
+from realtime.transports.page_origin import may_use
 from realtime.transports.sending import CLOSE_TIMEOUT
 from realtime.transports.servers import daphne, granian, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
@@ -57,6 +64,8 @@ from realtime.transports.websocket_transport import (
 
 logger = logging.getLogger("realtime.client")
 
+
+_NO_HOOKS = NoHooks()
 
 FRAME_PINGS = b"cf_ws_frame_ping_pong=true"
 """What a client has in its query if it wants PING frames in place of pings of the protocol. An ASGI
@@ -82,6 +91,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
     channel_layer_alias = None  # no mailbox on the channel layer
     refusal: tuple[int, bytes] = 403, b"Forbidden\n"
     """HTTP status and body for an origin that is not allowed."""
+    takes_any_page = True
+    """Whether the protocol lets pages of any origin connect where `allowed_origins` is not set.
+    Hooks and proxies then get no cookies of those that may not use the service."""
 
     @classmethod
     def as_asgi(cls, **initkwargs: Any) -> ASGIApplication:
@@ -123,6 +135,8 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
                 site_headers=node.hooks.site_headers,
                 address=address,
             )
+            if not self.takes_credentials(node, scope, opening):
+                opening = without_credentials(opening)
         frame_pings = FRAME_PINGS in scope.get("query_string", b"").split(b"&")
         client = Client(node, transport, codec, opening, wants_pings=not frame_pings)
         dispatcher = Dispatcher(client, recognises=not is_final)
@@ -191,7 +205,15 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         Args:
             node: None if there is none yet.
         """
-        return origins.is_allowed(header(scope, b"origin"), config.allowed_origins)
+        # before there is a node, no hook or login gives a user
+        hooks = _NO_HOOKS if node is None or self.takes_any_page else node.hooks
+        return may_use(config, hooks, scope)
+
+    def takes_credentials(self, node: Node, scope: Scope, opening: Handshake) -> bool:
+        """Return whether hooks and proxies get the credentials of a handshake."""
+        if not self.takes_any_page or node.config.allowed_origins is not None:
+            return True  # the page was asked for before
+        return may_use(node.config, node.hooks, scope)
 
     def last_frames(self, codec: Codec, disconnect: Disconnect) -> Sequence[Frame]:
         """Return the frames to send before the close frame where no client was made."""

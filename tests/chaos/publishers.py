@@ -65,6 +65,8 @@ class Publisher:
         self.name = name
         self.channel = channel
         self.acknowledged: list[Key] = []
+        self.posted_at: dict[Key, float] = {}
+        """Loop time at which each was posted."""
         self.unknown: list[Key] = []
         self.failures: list[Failure] = []
         self.posted = 0
@@ -99,6 +101,7 @@ class Publisher:
             for key in keys
         )
         began = asyncio.get_running_loop().time()
+        self.posted_at |= dict.fromkeys(keys, began)
         with self._connection_errors() as errors:
             async with asyncio.timeout(self._patience):
                 response = await http.post(
@@ -159,6 +162,15 @@ class Publishers:
 
     def acknowledged(self, channel: str) -> set[Key]:
         return {key for one in self._posting_to(channel) for key in one.acknowledged}
+
+    def posted_after(self, keys: set[Key], moment: float, channel: str) -> set[Key]:
+        """Return those of some keys of a channel that were posted after a moment of the loop."""
+        return {
+            key
+            for one in self._posting_to(channel)
+            for key in keys & one.posted_at.keys()
+            if one.posted_at[key] > moment
+        }
 
     def unknown(self, channel: str) -> set[Key]:
         """What may have been published or not."""

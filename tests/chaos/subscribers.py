@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import math
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple
@@ -46,6 +47,8 @@ class Subscriber:
         """Channel → what was said about every recovery."""
         self.beginnings: Mapping[str, list[int]] = defaultdict(list)
         """Channel → how many publications it had, each time it was told to begin anew."""
+        self.told_at: dict[str, float] = defaultdict(lambda: -math.inf)
+        """Channel → loop time at which it was last told to begin anew."""
         self.closes: list[int] = []
         """The codes of the ends of its subscribed connections; 1006 when there was no frame."""
         self.refusals: list[str] = []
@@ -133,6 +136,7 @@ class Subscriber:
             self.recovered[channel].append(result.get("recovered", False))
             if not self.recovered[channel][-1]:
                 self.beginnings[channel].append(len(self.received[channel]))
+                self.told_at[channel] = asyncio.get_running_loop().time()
         self._positions[channel] = {"offset": result.get("offset", 0), "epoch": result["epoch"]}
         for publication in result.get("publications", []):
             self._keep(channel, publication)

@@ -58,7 +58,8 @@ async def judge(everybody: Chaos, server: Server) -> Verdict:
             received = until(mark, one.received[channel])
             lacking = own - {entry.key for entry in received}
             missed |= lacking
-            complaints = complaints_of(one, channel, received, lacking)
+            untold = everybody.publishers.posted_after(lacking, one.told_at[channel], channel)
+            complaints = complaints_of(one, channel, received, untold)
             found += [f"{channel}: {complaint}; {one.story}" for complaint in complaints]
     return Verdict(
         len(acknowledged),
@@ -73,7 +74,7 @@ async def judge(everybody: Chaos, server: Server) -> Verdict:
 
 
 def complaints_of(
-    client: Subscriber, channel: str, received: Sequence[Received], lacking: set[Key]
+    client: Subscriber, channel: str, received: Sequence[Received], untold: set[Key]
 ) -> list[str]:
     """Return the promises that were broken to a client.
 
@@ -81,11 +82,12 @@ def complaints_of(
         client: a client of the channel.
         channel: the channel.
         received: what the client got there.
-        lacking: acknowledged publications that it did not get.
+        untold: acknowledged publications that it did not get, and that were posted after it was
+            last told that some are lost.
     """
     complaints = []
-    if lacking and False not in client.recovered[channel]:
-        complaints.append(f"{len(lacking)} were lost untold, such as {min(lacking)}")
+    if untold:
+        complaints.append(f"{len(untold)} were lost untold, such as {min(untold)}")
     stretches = _split(received, client.beginnings[channel])
     if any(len({entry.key for entry in entries}) < len(entries) for entries in stretches):
         complaints.append("some came twice")

@@ -24,7 +24,7 @@ from realtime.node import drain, node
 from realtime.redis.blocking import MAX_CONNECTIONS
 from realtime.redis.hosts import Host
 from realtime.server_api.methods import METHODS
-from realtime.transports.servers import launch
+from realtime.transports.servers import daphne_start
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCS = ROOT / "docs"
@@ -268,7 +268,7 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
     assert stop
     assert quiet
     assert min(map(int, stop)) > Config().drain_seconds + node.SHUTDOWN_TIMEOUT
-    assert min(map(int, quiet)) > launch.PING_INTERVAL + launch.PING_TIMEOUT
+    assert min(map(int, quiet)) > daphne_start.PING_INTERVAL + daphne_start.PING_TIMEOUT
 
 
 @pytest.mark.parametrize(
@@ -278,7 +278,7 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
         f"{drain.CLOSE_AT_ONCE} at once, and",
         f"one that died is listed for {peers.HEARTBEAT_LIFETIME:g} seconds",
         f"at most {MAX_CONNECTIONS} per process",
-        f"({launch.PING_INTERVAL} and {launch.PING_TIMEOUT} seconds",
+        f"({daphne_start.PING_INTERVAL} and {daphne_start.PING_TIMEOUT} seconds",
     ],
 )
 def test_number_in_the_documentation_is_that_of_the_code(sentence: str) -> None:

@@ -16,7 +16,7 @@ from realtime.engine import memory
 from realtime.hooks import runner
 from realtime.proxy import client as proxy_client
 from realtime.proxy import endpoints
-from realtime.transports import handshake
+from realtime.transports import bodies, handshake
 from realtime.transports.sockjs import framing
 from tests.imports import ROOT
 
@@ -46,6 +46,8 @@ def test_limits_of_clients_are_all_there() -> None:
     "words",
     [
         f"| {handshake.HEAD_TIMEOUT:g} s |",
+        f"| {bodies.BODY_TIMEOUT:g} s, and one more for each {bodies.BODY_RATE // 1024} KiB",
+        f"| {bodies.HELD_MAX_BYTES // 2**20} MiB for a process",
         f"| {handshake.HEADERS_MAX_BYTES // 1024} KiB | 32 KiB",
         f"| {verifier.TOKEN_MAX_BYTES // 1024} KiB, its header"
         f" {verifier.HEADER_MAX_BYTES // 1024} KiB",

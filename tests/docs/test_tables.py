@@ -9,11 +9,12 @@ import pytest
 
 from docs import tables
 from realtime import checks
-from realtime.bench import reference
 from realtime.checks.options import OPTION_ERRORS
+from realtime.config import parts
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
-from realtime.console import bench
 from realtime.live.rows import checks as live_checks
+from realtime.tools.bench import command as bench
+from realtime.tools.bench import reference
 
 STALE = "before\n<!-- generated: commands -->\n| old |\n<!-- end of generated -->\nafter\n"
 
@@ -33,9 +34,13 @@ def test_every_option_is_in_one_table() -> None:
 
 
 def test_every_system_check_is_in_the_table_and_no_other() -> None:
-    files = [*Path(checks.__path__[0]).glob("*.py"), Path(live_checks.__file__)]
+    modules = (live_checks, parts)
+    files = [
+        *Path(checks.__path__[0]).glob("*.py"),
+        *(Path(str(each.__file__)) for each in modules),
+    ]
     code = "".join(path.read_text() for path in files)
-    used = {*re.findall(r'id="(realtime\.[EW]\d{3})"', code), *OPTION_ERRORS.values()}
+    used = {*re.findall(r'(?:id=|Row\(\n *)"(realtime\.[EW]\d{3})"', code), *OPTION_ERRORS.values()}
     _, *rows = tables.system_checks()
 
     assert len(used) > 40

@@ -11,6 +11,7 @@ import msgspec
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Affects, Broker, Engine, Outgoing, Presence
+from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import Cluster, NodeInfo
@@ -113,13 +114,18 @@ class Bench:
         assert self.engine.cluster is not None
         return self.engine.cluster
 
+    @property
+    def limits(self) -> SharedLimits:
+        assert self.engine.limits is not None
+        return self.engine.limits
+
     async def publish(
         self, channel: str, *values: int, options: ChannelOptions = KEPT
     ) -> StreamPosition | None:
         position = None
         for value in values:
             publication = Publication(data(str(value)), uid=f"u{value}")
-            position = await self.broker.publish(channel, publication, options)
+            position = (await self.broker.publish(Outgoing(channel, publication, options))).position
         return position
 
     async def kept(self, channel: str) -> list[int]:
@@ -141,7 +147,15 @@ class Bench:
 
     async def listed(self, channel: str) -> bool:
         """Return whether a channel is listed."""
-        return channel in await self.cluster.channels()
+        return channel in await self.channels()
+
+    async def channels(self) -> list[str]:
+        """Return the channels that a node lists."""
+        return list(await self.engine.lists.names(Kind.CHANNELS))
+
+    async def nodes(self) -> list[NodeInfo]:
+        """Return the nodes that are alive."""
+        return [status.info() for status in await self.cluster.statuses() if status.alive]
 
 
 def several(

@@ -8,6 +8,7 @@ import contextlib
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import KEPT, META_LIFETIME, PLAIN, Bench, untimed
 from tests.unit.parts import data, eventually, turns
@@ -19,7 +20,7 @@ async def test_publication_is_delivered_to_a_subscribed_node(engine: Bench, uniq
     await engine.broker.subscribe(unique)
     info = ClientInfo("17", "C", data('{"a": 1}'), data("2"))
 
-    await engine.broker.publish(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN)
+    await engine.broker.publish(Outgoing(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN))
 
     assert await engine.received(unique, 1) == [Publication(data('{ "n": 1.0 }'), info)]
     assert engine.receiver.publications[unique][0][1] is None
@@ -45,7 +46,7 @@ async def test_delivered_publication_is_the_one_that_is_kept(engine: Bench, uniq
     await engine.broker.subscribe(unique)
     publication = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 0, "uid")
 
-    await engine.broker.publish(unique, publication, KEPT)
+    await engine.broker.publish(Outgoing(unique, publication, KEPT))
 
     expected = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 1, "uid")
     assert untimed(await engine.received(unique, 1)) == [expected]

@@ -8,6 +8,7 @@ import random
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing, Published
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import PLAIN, Bench, comes_true, several
 from tests.unit.parts import data, eventually
@@ -33,7 +34,8 @@ async def test_several_publications_arrive_in_their_order(
             StreamPosition(offset, (await engine.broker.position(name)).epoch)
             for offset in range(1, 21)
         ]
-        assert results[number::3] == (positions if options.keeps_history else [None] * 20)
+        expected = map(Published, positions if options.keeps_history else [None] * 20)
+        assert results[number::3] == list(expected)
         await engine.received(name, 20)
         assert engine.values(name) == [*range(number, 60, 3)]
 
@@ -63,7 +65,8 @@ async def test_with_and_without_history_may_be_published_together(
     results = await engine.broker.publish_many(publications)
 
     epoch = (await engine.broker.position(unique)).epoch
-    assert results == [StreamPosition(offset, epoch) for offset in (1, 2, 3)] + [None] * 2
+    positions = [StreamPosition(offset, epoch) for offset in (1, 2, 3)]
+    assert results == [Published(position) for position in (*positions, None, None)]
 
     await engine.received(unique, 5)
     assert sorted(engine.values(unique)) == [0, 1, 2, 3, 4]
@@ -209,7 +212,7 @@ async def test_join_leave_and_publication_carry_the_info_as_it_is(
     await engine.broker.subscribe(unique)
 
     await engine.broker.join(unique, info)
-    await engine.broker.publish(unique, Publication(data("1"), info), LONG)
+    await engine.broker.publish(Outgoing(unique, Publication(data("1"), info), LONG))
     await engine.broker.leave(unique, info)
 
     await eventually(lambda: bool(engine.receiver.leaves[unique]))

@@ -7,6 +7,7 @@ import asyncio
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, PLAIN, Bench, untimed
 from tests.unit.parts import data
@@ -168,8 +169,10 @@ async def test_tags_arrive_and_are_kept(
     await engine.broker.subscribe(unique)
     tags = {"kind": "goal", "größe": "", "": "<&>"}
 
-    await engine.broker.publish(unique, Publication(data("1"), uid="u", tags=tags), options)
-    await engine.broker.publish(unique, Publication(data("2"), uid="v", tags={}), options)
+    await engine.broker.publish(
+        Outgoing(unique, Publication(data("1"), uid="u", tags=tags), options)
+    )
+    await engine.broker.publish(Outgoing(unique, Publication(data("2"), uid="v", tags={}), options))
 
     received = await engine.received(unique, 2)
     assert [dict(publication.tags or {}) for publication in received] == [tags, {}]

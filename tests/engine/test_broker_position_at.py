@@ -8,6 +8,7 @@ import time
 import pytest
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
 from realtime.engine.versions import Version
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, Bench
@@ -127,7 +128,7 @@ async def test_position_at_any_time_is_what_a_model_says(
 
     async def publish_version(number: int) -> None:
         publication = Publication(data("0"), uid="versioned")
-        await engine.broker.publish(unique, publication, LONG, version=Version(number))
+        await engine.broker.publish(Outgoing(unique, publication, LONG, version=Version(number)))
 
     await publish_version(7)
     times.append((await engine.broker.history(unique)).publications[0].time)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.engine.base import Outgoing
+from realtime.engine.base import Outgoing, Published
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.protocol.messages import UINT64_MAX, Publication, StreamPosition
@@ -16,7 +16,9 @@ async def publish(
     engine: Bench, channel: str, value: int, version: Version | None, once: Once | None = None
 ) -> StreamPosition | None:
     publication = Publication(data(str(value)), uid=f"u{value}")
-    return await engine.broker.publish(channel, publication, KEPT, once, version)
+    return (
+        await engine.broker.publish(Outgoing(channel, publication, KEPT, once, version))
+    ).position
 
 
 @pytest.mark.parametrize(
@@ -98,9 +100,7 @@ async def test_versions_of_several_at_once(engine: Bench, unique: str) -> None:
         ]
     )
 
-    assert [outcome.offset for outcome in outcomes if isinstance(outcome, StreamPosition)] == [
-        1,
-        1,
-        2,
-    ]
+    epoch = (await engine.broker.position(unique)).epoch
+    first, second = StreamPosition(1, epoch), StreamPosition(2, epoch)
+    assert outcomes == [Published(first), Published(first, kept=False), Published(second)]
     assert await engine.kept_values(unique) == [2, 3]

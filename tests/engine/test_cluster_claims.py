@@ -100,7 +100,7 @@ async def test_anything_may_be_a_name_of_every_engine(
 async def test_claimed_name_is_not_listed_as_a_channel(clustered: Bench, unique: str) -> None:
     await clustered.cluster.claim(unique, "N1", 60)
 
-    assert await clustered.cluster.channels() == []
+    assert await clustered.channels() == []
     assert clustered.receiver.occupied == []
 
 

@@ -34,7 +34,7 @@ async def test_channels_are_those_with_a_subscriber(clustered: Bench, unique: st
     await clustered.broker.subscribe(f"{unique}-b")
     await clustered.publish(f"{unique}-nobody", 1, options=KEPT)
 
-    listed = await clustered.cluster.channels()
+    listed = await clustered.channels()
 
     assert {name for name in listed if name.startswith(unique)} == {f"{unique}-a", f"{unique}-b"}
     assert len(listed) == len(set(listed))
@@ -47,20 +47,20 @@ async def test_channel_is_not_listed_after_its_last_subscriber_left(
 
     await clustered.broker.unsubscribe(unique)
 
-    assert unique not in await clustered.cluster.channels()
+    assert unique not in await clustered.channels()
 
 
 # nodes
 
 
 async def test_node_that_announced_itself_is_alive(clustered: Bench) -> None:
-    assert await clustered.cluster.nodes() == [NODE]
+    assert await clustered.nodes() == [NODE]
 
 
 async def test_node_that_withdrew_is_not_alive(clustered: Bench) -> None:
     await clustered.cluster.withdraw(NODE)
 
-    assert await clustered.cluster.nodes() == []
+    assert await clustered.nodes() == []
 
 
 async def test_withdrawing_twice_does_no_harm(clustered: Bench) -> None:
@@ -68,7 +68,7 @@ async def test_withdrawing_twice_does_no_harm(clustered: Bench) -> None:
 
     await clustered.cluster.withdraw(NODE)
 
-    assert await clustered.cluster.nodes() == []
+    assert await clustered.nodes() == []
 
 
 async def test_announcing_again_reports_no_channel_again(clustered: Bench, unique: str) -> None:
@@ -108,7 +108,7 @@ async def test_status_is_what_the_node_announced_and_alive(alone: Bench) -> None
     assert status.num_subs == 12
     assert status.alive
     assert 0 <= status.last_seen_seconds < SLACK
-    assert await alone.cluster.nodes() == [SECOND_NODE]
+    assert await alone.nodes() == [SECOND_NODE]
 
 
 async def test_node_that_announces_no_counters_has_counters_of_0(
@@ -132,7 +132,7 @@ async def test_node_without_heartbeats_is_dead_and_listed_for_five_minutes(
     (status,) = await alone.cluster.statuses()
     assert not status.alive
     assert LIFETIME + 1 <= status.last_seen_seconds < LIFETIME + 1 + SLACK
-    assert await alone.cluster.nodes() == []
+    assert await alone.nodes() == []
 
     await alone.elapse(300 - 2 * SLACK)
     assert [status.alive for status in await alone.cluster.statuses()] == [False]

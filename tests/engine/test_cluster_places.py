@@ -7,7 +7,7 @@ from collections.abc import Callable
 
 import pytest
 
-from realtime.engine.nodes import Places
+from realtime.engine.limits import Places
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
 from tests.engine.conftest import OpenRedisBench
@@ -18,7 +18,7 @@ LIMIT = 5
 
 
 async def test_connections_have_places_up_to_the_limit(clustered: Bench) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
 
     assert await place("N1", {"17": 3, "18": 7, "19": 0}, LIMIT) == Places(2, [3, 5, 0], [0, 0, 0])
     assert await place("N1", {"17": 0}, LIMIT) == Places(1, [0], [0])
@@ -26,7 +26,7 @@ async def test_connections_have_places_up_to_the_limit(clustered: Bench) -> None
 
 
 async def test_places_at_other_nodes_count(clustered: Bench) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
     await place("N1", {"17": 3}, LIMIT)
 
@@ -35,7 +35,7 @@ async def test_places_at_other_nodes_count(clustered: Bench) -> None:
 
 
 async def test_node_keeps_its_places_where_the_limit_is_lower_now(clustered: Bench) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
     await place("N1", {"17": 4}, LIMIT)
 
@@ -44,14 +44,14 @@ async def test_node_keeps_its_places_where_the_limit_is_lower_now(clustered: Ben
 
 
 async def test_node_may_give_up_all_places(clustered: Bench) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
     await place("N1", {"17": 1, "18": 1, "19": 1}, LIMIT)
 
     assert await place("N1", {"17": 2}, LIMIT, clears=True) == Places(1, [2], [0])
 
 
 async def test_node_that_is_not_announced_or_withdraws_has_no_places(clustered: Bench) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
     with pytest.raises(EngineUnavailable, match="overdue"):
         await place("N2", {"17": 3}, LIMIT)
     alone = await place("N1", {"17": 5}, LIMIT)
@@ -67,7 +67,7 @@ async def test_node_that_is_not_announced_or_withdraws_has_no_places(clustered: 
 async def test_places_of_a_node_that_was_taken_for_dead_are_those_of_others(
     clustered: Bench,
 ) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
     await place("N1", {"17": LIMIT}, LIMIT)
     await clustered.elapse(NODE_LIFETIME + 1)
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
@@ -82,7 +82,7 @@ async def test_places_of_a_node_that_was_taken_for_dead_are_those_of_others(
 
 @pytest.mark.parametrize("user", ["", "ä漢🎉", "a\r\nb\x00", "u" * 10_000], ids=len)
 async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
-    place = clustered.cluster.place_connections
+    place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
     await place("N1", {user: 2}, LIMIT)
 
@@ -92,7 +92,7 @@ async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
 async def test_many_users_and_any_numbers_of_them(clustered: Bench) -> None:
     users = {str(number): 10**9 for number in range(500)}
 
-    answer = await clustered.cluster.place_connections("N1", users, 10**9)
+    answer = await clustered.limits.place_connections("N1", users, 10**9)
 
     assert answer == Places(500, [10**9] * 500, [0] * 500)
 
@@ -100,7 +100,7 @@ async def test_many_users_and_any_numbers_of_them(clustered: Bench) -> None:
 async def test_two_nodes_that_ask_for_the_last_place(pair: Pair) -> None:
     answers = await asyncio.gather(
         *(
-            bench.cluster.place_connections(node.uid, {"17": LIMIT}, LIMIT)
+            bench.limits.place_connections(node.uid, {"17": LIMIT}, LIMIT)
             for bench, node in ((pair.one, NODE), (pair.other, SECOND_NODE))
         )
     )
@@ -112,7 +112,7 @@ async def test_places_end_with_the_heartbeat_and_name_no_user(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
 ) -> None:
     bench = await open_redis(servers=[server := own_redis()], prefix="p")
-    await bench.cluster.place_connections("N1", {"secret": 1}, LIMIT)
+    await bench.limits.place_connections("N1", {"secret": 1}, LIMIT)
     with server.client() as client:
         left = client.pttl("p:connections:N1")
         names = client.hkeys("p:connections:N1")

@@ -24,7 +24,7 @@ async def test_question_is_delivered_to_subscribed_nodes_and_not_kept(clustered:
 async def test_channel_of_questions_is_not_listed(clustered: Bench) -> None:
     await clustered.broker.subscribe(QUESTIONS)
 
-    assert await clustered.cluster.channels() == []
+    assert await clustered.channels() == []
 
 
 async def test_answers_are_read_in_their_order_from_any_index_on(clustered: Bench) -> None:

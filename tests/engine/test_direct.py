@@ -8,6 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.channel_rules import inbox
+from realtime.engine.base import Outgoing
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
@@ -155,7 +156,7 @@ async def test_undecodable_message_is_logged_and_the_next_one_arrives(
     one, other = nodes
     bodies = read(other)
 
-    await one.broker.publish(inbox(other.uid), Publication(data(text)), PLAIN)
+    await one.broker.publish(Outgoing(inbox(other.uid), Publication(data(text)), PLAIN))
     await one.direct.send(other.uid, "s", b"2")
 
     await eventually(lambda: bool(bodies))

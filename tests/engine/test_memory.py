@@ -12,7 +12,8 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.engine import once_keys
+from realtime.engine import memory as memory_engine
+from realtime.engine.base import Outgoing
 from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.once import Once
@@ -85,7 +86,9 @@ async def test_publishing_without_history_does_not_grow_memory(memory: MemoryEng
     before = objects_held(memory)
 
     for number in range(100):
-        await memory.broker.publish(f"a{number}", Publication(data("1")), ChannelOptions())
+        await memory.broker.publish(
+            Outgoing(f"a{number}", Publication(data("1")), ChannelOptions())
+        )
 
     assert objects_held(memory) == before
 
@@ -107,7 +110,7 @@ async def test_expired_and_forgotten_streams_are_not_kept(
 ) -> None:
     before = objects_held(memory)
     for number in range(100):
-        await memory.broker.publish(f"a{number}", Publication(data("1")), KEPT)
+        await memory.broker.publish(Outgoing(f"a{number}", Publication(data("1")), KEPT))
         await memory.presence.add(f"a{number}", [INFO], 10)
     assert objects_held(memory) > before + 200
 
@@ -138,8 +141,10 @@ async def test_epochs_of_two_engines_differ(memory: MemoryEngine) -> None:
 async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotten(
     memory: MemoryEngine, clock: Clock
 ) -> None:
-    await memory.broker.publish("idle", Publication(data("1")), KEPT)
-    position = await memory.broker.publish("busy", Publication(data("1")), KEPT)
+    await memory.broker.publish(Outgoing("idle", Publication(data("1")), KEPT))
+    position = (
+        await memory.broker.publish(Outgoing("busy", Publication(data("1")), KEPT))
+    ).position
     await clock.advance(60)
     await memory.broker.position("busy")
 
@@ -155,12 +160,12 @@ async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
     """Their subscribers would be disconnected."""
     await memory.broker.subscribe("quiet")
     quiet = await memory.broker.position("quiet")
-    await memory.broker.publish("other", Publication(data("1")), KEPT)
+    await memory.broker.publish(Outgoing("other", Publication(data("1")), KEPT))
 
     await clock.advance(101)
 
     assert await memory.broker.position("quiet") == quiet
-    first = await memory.broker.publish("quiet", Publication(data("1")), KEPT)
+    first = (await memory.broker.publish(Outgoing("quiet", Publication(data("1")), KEPT))).position
     assert first is not None
     assert first.epoch == quiet.epoch
 
@@ -170,9 +175,11 @@ async def test_positions_of_unused_channels_are_bounded_in_number(
 ) -> None:
     monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 3)
     await memory.broker.subscribe("watched")
-    watched = await memory.broker.publish("watched", Publication(data("1")), KEPT)
+    watched = (
+        await memory.broker.publish(Outgoing("watched", Publication(data("1")), KEPT))
+    ).position
     for number in range(10):
-        await memory.broker.publish(f"a{number}", Publication(data("1")), KEPT)
+        await memory.broker.publish(Outgoing(f"a{number}", Publication(data("1")), KEPT))
     last = await memory.broker.position("a9")
 
     await clock.advance(KEPT.history_lifetime + 1)
@@ -194,7 +201,7 @@ async def test_stream_outlives_the_deadline_of_an_earlier_one_of_its_channel(
     await memory.broker.unsubscribe("a")
 
     await clock.advance(60)
-    first = await memory.broker.publish("a", Publication(data("1")), kept)
+    first = (await memory.broker.publish(Outgoing("a", Publication(data("1")), kept))).position
     await clock.advance(41)  # 101 seconds after the first stream was used last
 
     history = await memory.broker.history("a")
@@ -226,7 +233,7 @@ async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over
     names = [f"a{number}" for number in range(100)]
     before = [await node.broker.position(name) for name in names]
     for name in names:
-        await node.broker.publish(name, Publication(data("1")), KEPT)
+        await node.broker.publish(Outgoing(name, Publication(data("1")), KEPT))
 
     await clock.advance(WEEK - 1)
     assert await positions(node, ["a0"]) == [1]  # looking at it is using it
@@ -244,7 +251,7 @@ async def test_stream_with_a_subscriber_is_kept_until_that_time_after_it_left(
 ) -> None:
     node = await start_node(memory_history_meta_ttl=WEEK)
     await node.broker.subscribe("a")
-    position = await node.broker.publish("a", Publication(data("1")), KEPT)
+    position = (await node.broker.publish(Outgoing("a", Publication(data("1")), KEPT))).position
 
     await clock.advance(10 * WEEK)
     await node.broker.unsubscribe("a")
@@ -263,7 +270,7 @@ async def test_few_streams_are_kept_forever_when_the_option_is_0(
     clock: Clock, options: dict[str, object]
 ) -> None:
     node = await start_node(**options)
-    position = await node.broker.publish("a", Publication(data("1")), KEPT)
+    position = (await node.broker.publish(Outgoing("a", Publication(data("1")), KEPT))).position
 
     await clock.advance(520 * WEEK)
 
@@ -290,7 +297,7 @@ async def test_position_of_an_expired_stream_costs_little_more_than_its_name(
     try:
         before = tracemalloc.get_traced_memory()[0]
         for each in range(number):
-            await memory.broker.publish(f"a{each}", Publication(data("1")), KEPT)
+            await memory.broker.publish(Outgoing(f"a{each}", Publication(data("1")), KEPT))
         await clock.advance(KEPT.history_lifetime + 1)
         cost = (tracemalloc.get_traced_memory()[0] - before) / number
     finally:
@@ -308,7 +315,7 @@ async def test_positions_without_publications_and_subscribers_are_bounded_in_num
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
     names = [f"a{number}" for number in range(30)]
     for name in names:
-        await engine.broker.publish(name, Publication(data("1")), KEPT)
+        await engine.broker.publish(Outgoing(name, Publication(data("1")), KEPT))
     await engine.broker.subscribe("a0")
 
     await clock.advance(KEPT.history_lifetime)
@@ -327,7 +334,7 @@ async def test_bound_on_positions_does_not_change_the_position_of_subscribed_cha
     await engine.broker.subscribe("quiet")
     quiet = await engine.broker.position("quiet")
     for number in range(30):
-        await engine.broker.publish(f"a{number}", Publication(data("1")), KEPT)
+        await engine.broker.publish(Outgoing(f"a{number}", Publication(data("1")), KEPT))
 
     await clock.advance(KEPT.history_lifetime)
 
@@ -337,11 +344,13 @@ async def test_bound_on_positions_does_not_change_the_position_of_subscribed_cha
 async def test_keys_of_idempotency_are_bounded_and_those_that_end_first_go_first(
     memory: MemoryEngine, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(once_keys, "MAX_KEYS", 3)
+    monkeypatch.setattr(memory_engine, "MAX_KEYS", 3)
 
     async def publish(key: str, lifetime: int) -> StreamPosition | None:
         publication = Publication(data("1"), uid=key)
-        return await memory.broker.publish("a", publication, KEPT, Once(key, lifetime))
+        return (
+            await memory.broker.publish(Outgoing("a", publication, KEPT, Once(key, lifetime)))
+        ).position
 
     first = [await publish(key, lifetime) for key, lifetime in [("x", 9), ("y", 5), ("z", 7)]]
     await publish("w", 8)  # "y" is forgotten
@@ -354,7 +363,7 @@ async def test_keys_of_idempotency_are_bounded_and_those_that_end_first_go_first
 async def test_keys_of_idempotency_leave_nothing(memory: MemoryEngine, clock: Clock) -> None:
     for number in range(100):
         once = Once(str(number), 10 + number)
-        await memory.broker.publish("a", Publication(data("1")), ChannelOptions(), once)
+        await memory.broker.publish(Outgoing("a", Publication(data("1")), ChannelOptions(), once))
     await clock.advance(59.5)  # 10 to 59
     assert len(memory.broker._once_keys._positions) == 50
 
@@ -367,7 +376,7 @@ async def test_keys_of_idempotency_leave_nothing(memory: MemoryEngine, clock: Cl
 async def test_users_who_went_offline_are_bounded(
     memory: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("realtime.engine.memory_lists.MAX_SEEN", 2)
+    monkeypatch.setattr("realtime.engine.memory.MAX_SEEN", 2)
     memory.lists.keep_seen()
     for user in "789":
         memory.lists.add(Kind.USERS, user)

@@ -162,7 +162,7 @@ async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: st
 
     await pair.one.cluster.announce(NODE, NODE_LIFETIME)
 
-    assert await pair.other.cluster.channels() == [unique]
+    assert await pair.other.channels() == [unique]
     assert occupied(pair) == ([unique], [])
     assert vacated(pair) == ([], [])
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import http.client
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -90,7 +91,9 @@ def send(
     """Send a request and read the response. A body in parts is sent in chunks."""
     chunked = not isinstance(body, bytes)
     extra = {"Transfer-Encoding": "chunked"} if chunked else {}
-    opened.request(method, path, body, {**headers, **extra}, encode_chunked=chunked)
+    with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+        # the server may refuse by the head, and close before the whole body was sent
+        opened.request(method, path, body, {**headers, **extra}, encode_chunked=chunked)
     response = opened.getresponse()
     return Answer(response.status, response.headers, response.read())
 

@@ -12,9 +12,10 @@ import time
 from typing import Any
 
 from messaging_project.asgi import application as site
-from realtime.cluster.survey import SLOT_SECONDS
 from realtime.node.node import Node
-from realtime.node.samples import KEPT, Reading
+from realtime.operators.observer import NodeObserver
+from realtime.operators.questions import SLOT_SECONDS
+from realtime.operators.samples import KEPT, Reading
 from realtime.serving import serving
 
 PUBLISHED = int(os.environ.get("PAST_PUBLISHED", "40"))
@@ -33,8 +34,10 @@ def fill(node: Node) -> None:
     """Give a node its hour."""
     now = time.time()
     began = (int(now) // SLOT_SECONDS - KEPT) * SLOT_SECONDS + 0.05
-    samples = node.past.samples
-    node.past.started = began
+    assert isinstance(node.observer, NodeObserver)
+    recorder = node.observer.recorder
+    samples = recorder.samples
+    recorder.started = began
     totals = dict.fromkeys(("published", "delivered", "opened", "errors", "cpu", "closed:0"), 0)
     totals |= {"closed:3010": 0, "closed:3008": 0, "refused": 0}
     samples.begin(began, Reading({}, dict(totals)))
@@ -65,7 +68,7 @@ def fill(node: Node) -> None:
             "memory": 90_000 + 20 * number,
         }
         samples.add(began + number * SLOT_SECONDS, Reading(states, dict(totals)))
-    add = node.past.events.add
+    add = recorder.events.add
 
     def at(number: int) -> float:
         return began + number * SLOT_SECONDS
@@ -77,7 +80,7 @@ def fill(node: Node) -> None:
     add("redis_back", at=at(LOST) + 14)
     add("late_loop", number=800, at=at(310))
     add("blocked", "mallory", subject="mallory", at=at(330))
-    node.past.sample_from_now()
+    recorder.sample_from_now()
 
 
 async def application(scope: Any, receive: Any, send: Any) -> None:

@@ -6,7 +6,7 @@ from datetime import UTC, datetime
 from typing import Any
 
 from admin_panel.past import Past
-from realtime.cluster.survey import SLOT_SECONDS, Event, PastAnswer
+from realtime.operators.questions import SLOT_SECONDS, Event, PastAnswer
 
 NOW = datetime(2026, 3, 4, 12, 0, 3, tzinfo=UTC)
 LAST = int(NOW.timestamp()) // SLOT_SECONDS

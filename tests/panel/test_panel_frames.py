@@ -9,7 +9,7 @@ from django.utils import timezone
 
 from admin_panel.pages import frames
 from admin_panel.people import Frame
-from realtime.cluster.survey import Copy
+from realtime.operators.questions import Copy
 
 
 @pytest.mark.parametrize(

@@ -19,9 +19,10 @@ from admin_panel.answering import answering
 from admin_panel.health import Remembered
 from admin_panel.operators import UserOperator
 from admin_panel.pages import events, overview
-from realtime.cluster.survey import SLOT_SECONDS, Event, PastAnswer, SurveyResult
+from realtime.cluster.survey import SurveyResult
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
+from realtime.operators.questions import SLOT_SECONDS, Event, PastAnswer
 from tests.panel.past_parts import answer
 from tests.panel.paths import page_path
 

@@ -11,7 +11,8 @@ from admin_panel import service
 from admin_panel.charts import path, scale_of, ticks, values_of
 from admin_panel.measures import Measure, rate, state
 from admin_panel.past import OPTIONS_CHANGED, SHOWN, _Memory
-from realtime.cluster.survey import PastAnswer, SurveyResult
+from realtime.cluster.survey import SurveyResult
+from realtime.operators.questions import PastAnswer
 from tests.panel.past_parts import LAST, NOW, answer, event, past
 
 CLIENTS = Measure("clients", state("connections"))

@@ -16,7 +16,7 @@ from admin_panel.people import Now
 from admin_panel.why_words import CHECKS
 from realtime.auth import issue
 from realtime.clients import checks
-from realtime.clients.checking import Checks
+from realtime.clients.checks import Checks
 from realtime.cluster.survey import ClientReport, ConnectionsAnswer, SurveyResult
 from realtime.config.reader import load
 from tests.panel.paths import page_path

@@ -7,6 +7,8 @@ from collections.abc import Callable
 
 import hiredis
 
+from tests.redis_server import RedisServer
+
 TIMEOUT = 20.0
 OK = b"+OK\r\n"
 
@@ -18,6 +20,16 @@ def array(*items: bytes | int) -> bytes:
         for item in items
     )
     return b"*%d\r\n" % len(items) + b"".join(encoded)
+
+
+def naming(masters: list[RedisServer]) -> Callable[[list[bytes]], bytes]:
+    """The answers of a Sentinel that names the first of these as the master."""
+
+    def answer(command: list[bytes]) -> bytes:
+        port = str(masters[0].port).encode()
+        return array(b"127.0.0.1", port) if command[0] == b"SENTINEL" else OK
+
+    return answer
 
 
 class ScriptedServer:

@@ -12,7 +12,7 @@ import pytest
 
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
-from realtime.redis.cluster import Cluster, Route
+from realtime.redis.cluster import LoopCluster, Route
 from realtime.redis.commands import Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.slot_map import SlotMap
@@ -61,13 +61,13 @@ async def open_way(
     request: pytest.FixtureRequest, moving: RedisCluster, unique: str
 ) -> AsyncIterator[Open]:
     """Open a way to the slot of the test; the first server knows the others."""
-    opened: list[Cluster | BlockingCluster] = []
+    opened: list[LoopCluster | BlockingCluster] = []
 
     def start(server: RedisServer | None = None, timeouts: Timeouts = Timeouts()) -> Way:  # noqa: B008
         host = Host({"address": (server or moving.servers[0]).url})
         slots = SlotMap([host], [slot_of(unique)])
         if request.param == LOOP:
-            cluster = Cluster(slots, timeouts)
+            cluster = LoopCluster(slots, timeouts)
             opened.append(cluster)
             return Way(cluster.routes[0], unique)
         blocking = BlockingCluster(slots, timeouts)
@@ -224,7 +224,7 @@ def connections_to(server: RedisServer) -> int:
 async def test_calls_of_one_loop_keep_their_order_while_the_slot_moves(
     moving: RedisCluster, unique: str
 ) -> None:
-    cluster = Cluster(
+    cluster = LoopCluster(
         SlotMap([Host({"address": moving.servers[0].url})], [slot_of(unique)]), Timeouts()
     )
     [route] = cluster.routes
@@ -258,7 +258,7 @@ async def test_reply_is_awaited_from_a_server_that_the_new_map_does_not_name(
     source = moving.owner(slot_of(unique))
     await eventually(lambda: moving.id_of(new) in str(nodes(source)))
     await eventually(lambda: b"cluster_state:ok" in run(new, "CLUSTER", "INFO"))
-    cluster = Cluster(SlotMap([Host({"address": source.url})], [slot_of(unique)]), Timeouts())
+    cluster = LoopCluster(SlotMap([Host({"address": source.url})], [slot_of(unique)]), Timeouts())
     [route] = cluster.routes
     moving.begin_move(slot_of(unique), new)
     assert await route.execute("RPUSH", f"{{{unique}}}", 1) == 1
@@ -283,7 +283,7 @@ async def test_slots_without_a_server_leave_the_others_alone(tmp_path: Path) -> 
     slots = [slot_of("served"), slot_of("unserved")]
     run(server, "CLUSTER", "DELSLOTS", slots[1])
     host = Host({"address": server.url})
-    cluster = Cluster(SlotMap([host], slots), Timeouts())
+    cluster = LoopCluster(SlotMap([host], slots), Timeouts())
     served, unserved = cluster.routes
     blocking = BlockingCluster(SlotMap([host], slots), Timeouts())
 
@@ -319,7 +319,7 @@ async def test_a_server_that_is_no_cluster_is_named_as_the_reason(
 
 
 async def test_closed_cluster_refuses_calls(moving: RedisCluster, unique: str) -> None:
-    cluster = Cluster(
+    cluster = LoopCluster(
         SlotMap([Host({"address": moving.servers[0].url})], [slot_of(unique)]), Timeouts()
     )
     await cluster.routes[0].execute("PING")

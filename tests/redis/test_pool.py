@@ -12,7 +12,7 @@ import redis
 from redis.connection import AbstractConnection
 
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pool import Pool, connection_of
+from realtime.redis.pool import BlockingPool, connection_of
 from tests.redis_server import RedisServer
 from tests.server import wait_until
 
@@ -26,7 +26,7 @@ class Opened:
         kind, options = connection_of(Host({"address": server.url}), Timeouts())
         self._make: Callable[[], AbstractConnection] = partial(kind, **options)
         self.made = 0
-        self.pool = Pool(self.make, places, timeout=5.0)
+        self.pool = BlockingPool(self.make, places, timeout=5.0)
 
     def make(self) -> AbstractConnection:
         self.made += 1
@@ -85,7 +85,7 @@ def test_place_is_free_again_where_no_connection_could_be_made(
     def fail() -> AbstractConnection:
         raise error("not now")
 
-    pool = Pool(fail, 1, timeout=0.01)
+    pool = BlockingPool(fail, 1, timeout=0.01)
 
     for _ in range(2):
         with pytest.raises(error, match="not now"):

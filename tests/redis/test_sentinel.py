@@ -18,7 +18,7 @@ from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.pubsub import PubSub
-from tests.redis.scripted_server import OK, ScriptedServer, array
+from tests.redis.scripted_server import OK, ScriptedServer, array, naming
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
 
@@ -88,16 +88,6 @@ async def test_sentinel_that_hangs_leaves_time_to_the_next(
         entry["sentinels"].insert(0, silent.getsockname())
 
         assert await ask(entry, "PING", timeouts=Timeouts(connect=2.0)) == b"PONG"
-
-
-def naming(masters: list[RedisServer]) -> Callable[[list[bytes]], bytes]:
-    """The answers of a Sentinel that names the first of these as the master."""
-
-    def answer(command: list[bytes]) -> bytes:
-        port = str(masters[0].port).encode()
-        return array(b"127.0.0.1", port) if command[0] == b"SENTINEL" else OK
-
-    return answer
 
 
 async def test_threads_go_to_the_new_master_with_the_calls_after_a_timeout(
@@ -172,7 +162,7 @@ async def test_old_master_is_left_when_the_sentinels_name_another_one(
     way: str,
 ) -> None:
     """In a planned failover it goes on to answer, and drops what it accepted later."""
-    monkeypatch.setattr("realtime.redis.link.MASTER_CHECK_INTERVAL", 0.05)
+    monkeypatch.setattr("realtime.redis.master.MASTER_CHECK_INTERVAL", 0.05)
     monkeypatch.setattr("realtime.redis.blocking.MASTER_CHECK_INTERVAL", 0.05)
     old, new = own_redis(), own_redis()
     masters = [old]
@@ -204,7 +194,7 @@ async def test_subscriptions_leave_the_old_master_when_the_sentinels_name_anothe
     own_redis: Callable[..., RedisServer],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr("realtime.redis.link.MASTER_CHECK_INTERVAL", 0.05)
+    monkeypatch.setattr("realtime.redis.master.MASTER_CHECK_INTERVAL", 0.05)
     old, new = own_redis(), own_redis()
     masters = [old]
     sentinel = await script_server(naming(masters))

@@ -10,7 +10,7 @@ import pytest
 
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.errors import EngineUnavailable
-from realtime.redis.cluster import Cluster
+from realtime.redis.cluster import LoopCluster
 from realtime.redis.commands import Script
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.sharded_pubsub import ShardedPubSub
@@ -32,7 +32,7 @@ class Ear:
     def __init__(self, server: RedisServer) -> None:
         slots = [slot_of(tag) for tag in PARTITIONS.tags]
         host = Host({"address": server.url})
-        self.cluster = Cluster(SlotMap([host], slots), Timeouts())
+        self.cluster = LoopCluster(SlotMap([host], slots), Timeouts())
         self.messages: list[tuple[str, bytes]] = []
         self.lost: list[set[int]] = []
         self.restored: list[set[int]] = []

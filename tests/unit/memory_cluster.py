@@ -10,19 +10,11 @@ import msgspec
 
 from realtime.channel_rules import INTERNAL, QUESTIONS
 from realtime.config.options import ChannelOptions
-from realtime.engine.memory import MemoryBroker
-from realtime.engine.nodes import (
-    MAX_BLOCKED,
-    NO_LIST,
-    NODES_REMEMBERED,
-    BlockList,
-    Debt,
-    ListVersion,
-    NodeInfo,
-    NodeStatus,
-    Places,
-    SurveyID,
-)
+from realtime.engine.base import Outgoing
+from realtime.engine.limits import MAX_BLOCKED, NO_LIST, BlockList, Debt, ListVersion, Places
+from realtime.engine.lists import Kind
+from realtime.engine.memory import MemoryBroker, MemoryLists
+from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication, UserID
@@ -62,39 +54,6 @@ class ClusterState:
         """Node → its places."""
 
 
-class MemoryBlocks:
-    """See `engine.nodes.Blocks` for the contract."""
-
-    def __init__(self, state: ClusterState) -> None:
-        self._state = state
-
-    async def add(self, ends: Mapping[UserID, float]) -> int:
-        current = self._current()
-        for user, end in ends.items():
-            if user in current or len(current) < MAX_BLOCKED:
-                current[user] = end
-        self._change(current)
-        return len(current.keys() & ends.keys())
-
-    async def remove(self, user: UserID) -> None:
-        self._change({name: end for name, end in self._current().items() if name != user})
-
-    def _change(self, ends: dict[UserID, float]) -> None:
-        self._state.blocked = ends
-        made, changed = self._state.blocks_version
-        self._state.blocks_version = ListVersion(made or time.time_ns(), changed + 1)
-
-    def _current(self) -> dict[UserID, float]:
-        now = time.time()
-        return {user: end for user, end in self._state.blocked.items() if end > now}
-
-    async def read(self) -> BlockList:
-        return BlockList(await self.version(), self._current())
-
-    async def version(self) -> ListVersion:
-        return self._state.blocks_version
-
-
 class MemoryCluster:
     """See `engine.nodes.Cluster` for the contract; `tests/engine` holds it to that."""
 
@@ -103,7 +62,6 @@ class MemoryCluster:
     ) -> None:
         self.state = state or ClusterState()
         self.state.brokers.append(broker)
-        self.blocks: MemoryBlocks = MemoryBlocks(self.state)
         self._timers = timers
         self._broker = broker
 
@@ -113,14 +71,6 @@ class MemoryCluster:
     async def withdraw(self, node: NodeInfo) -> None:
         self.state.heartbeats.pop(node.uid, None)
         self.state.places.pop(node.uid, None)
-
-    async def nodes(self) -> list[NodeInfo]:
-        now = self._timers.now()
-        return [
-            NodeInfo(*msgspec.structs.astuple(each.node)[:7])
-            for each in self.state.heartbeats.values()
-            if now < each.at + each.lifetime
-        ]
 
     async def statuses(self) -> list[NodeStatus]:
         now = self._timers.now()
@@ -133,13 +83,9 @@ class MemoryCluster:
             if now < each.at + NODES_REMEMBERED
         ]
 
-    async def channels(self) -> list[str]:
-        names = set[str]().union(*(broker.subscribed for broker in self.state.brokers))
-        return [name for name in names if not name.startswith(INTERNAL)]
-
     async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
         self.state.surveys[survey] = [], self._timers.now() + lifetime
-        await self._broker.publish(QUESTIONS, Publication(question), ChannelOptions())
+        await self._broker.publish(Outgoing(QUESTIONS, Publication(question), ChannelOptions()))
 
     async def answer(self, survey: SurveyID, answer: bytes) -> None:
         answers, until = self.state.surveys.get(survey, ([], 0.0))
@@ -167,6 +113,43 @@ class MemoryCluster:
         owner, until = self.state.claims.get(name, ("", 0.0))
         return owner if self._timers.now() < until else None
 
+    async def round_trip(self) -> float:
+        return 0.0
+
+
+class MemoryLimits:
+    """See `engine.limits.SharedLimits` for the contract."""
+
+    def __init__(self, timers: Timers, state: ClusterState) -> None:
+        self._timers = timers
+        self.state = state
+
+    async def block(self, ends: Mapping[UserID, float]) -> int:
+        current = self._current()
+        for user, end in ends.items():
+            if user in current or len(current) < MAX_BLOCKED:
+                current[user] = end
+        self._change(current)
+        return len(current.keys() & ends.keys())
+
+    async def unblock(self, user: UserID) -> None:
+        self._change({name: end for name, end in self._current().items() if name != user})
+
+    def _change(self, ends: dict[UserID, float]) -> None:
+        self.state.blocked = ends
+        made, changed = self.state.blocks_version
+        self.state.blocks_version = ListVersion(made or time.time_ns(), changed + 1)
+
+    def _current(self) -> dict[UserID, float]:
+        now = time.time()
+        return {user: end for user, end in self.state.blocked.items() if end > now}
+
+    async def blocked(self) -> BlockList:
+        return BlockList(await self.blocked_version(), self._current())
+
+    async def blocked_version(self) -> ListVersion:
+        return self.state.blocks_version
+
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         now, known = self._timers.now(), self.state.debts
         for debt in debts:
@@ -184,7 +167,9 @@ class MemoryCluster:
         *,
         clears: bool = False,
     ) -> Places:
-        alive = {each.uid for each in await self.nodes()}
+        now = self._timers.now()
+        beats = self.state.heartbeats.values()
+        alive = {each.node.uid for each in beats if now < each.at + each.lifetime}
         for uid in self.state.places.keys() - alive:
             del self.state.places[uid]
         if node not in alive:
@@ -202,5 +187,16 @@ class MemoryCluster:
             here.append(places)
         return Places(len(mine), here, elsewhere)
 
-    async def round_trip(self) -> float:
-        return 0.0
+
+class ClusterLists(MemoryLists):
+    """Lists with the channels of all nodes."""
+
+    def __init__(self, state: ClusterState) -> None:
+        super().__init__()
+        self._state = state
+
+    async def names(self, kind: Kind) -> Collection[str]:
+        if kind is not Kind.CHANNELS:
+            return await super().names(kind)
+        names = set[str]().union(*(broker.subscribed for broker in self._state.brokers))
+        return [name for name in names if not name.startswith(INTERNAL)]

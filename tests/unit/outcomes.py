@@ -4,12 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from realtime.clients.checking import Attempt, Checks
-from realtime.clients.checks import RIGHT_TO_HISTORY, RIGHT_TO_PRESENCE, RIGHT_TO_PUBLISH
+from realtime.clients.checks import (
+    RIGHT_TO_HISTORY,
+    RIGHT_TO_PRESENCE,
+    RIGHT_TO_PUBLISH,
+    Attempt,
+    Checks,
+)
 from realtime.clients.rules import FIRST, SECOND, Rules
-from realtime.clients.session import Session, Subscription
+from realtime.clients.session import ClientSession, Subscription
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import Error, NotAvailable, PermissionDenied
+from realtime.node.hooks import Identity
 
 
 def outcome(check: Callable[..., None], *arguments: object) -> type[Error] | None:
@@ -50,8 +56,8 @@ def _check_reading(
 def _attempt(
     options: ChannelOptions, user: str, subscribed: bool, config: Config, rules: Rules = FIRST
 ) -> Attempt:
-    session = Session(config, 0.0, rules)
-    session.connected(user, None, None)
+    session = ClientSession(config, 0.0, rules)
+    session.connected(Identity(user), None)
     if subscribed:
         session.subscriptions["a"] = Subscription(options)
     return Attempt("a", session, config, options=options)

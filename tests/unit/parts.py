@@ -17,7 +17,7 @@ from realtime.errors import Disconnect, DisconnectInsufficientState
 from realtime.node.subscriber import Tap
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
-from realtime.protocol.messages import ClientInfo
+from realtime.protocol.messages import SERVER_UNSUBSCRIBE, ClientInfo, UnsubscribeReason
 from realtime.protocol.v1.json import JSONCodec
 
 quickly = settings(max_examples=60)
@@ -141,7 +141,7 @@ class RecordingClient:
     def info_in(self, channel: str) -> ClientInfo:
         return ClientInfo(self._user, self.id)
 
-    async def unsubscribe(self, channel: str) -> None:
+    async def unsubscribe(self, channel: str, why: UnsubscribeReason = SERVER_UNSUBSCRIBE) -> None:
         self.unsubscribed.append(channel)
 
     def ask_site(self, channel: str) -> None:

@@ -7,18 +7,21 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from typing import ParamSpec, TypeVar
 
-from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Receiver
+from realtime.engine.base import History, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
-from realtime.engine.memory import MemoryPresence
-from realtime.engine.memory_lists import MemoryLists
-from realtime.engine.nodes import BlockList, Debt, ListVersion, NodeInfo, Places
-from realtime.engine.once import Once
-from realtime.engine.versions import Version
+from realtime.engine.limits import BlockList, Debt, ListVersion, Places
+from realtime.engine.memory import MemoryLists, MemoryPresence
+from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import ClientInfo, StreamPosition
 from realtime.timers import Timers
-from tests.unit.memory_cluster import ClusterState, ListedBroker, MemoryBlocks, MemoryCluster
+from tests.unit.memory_cluster import (
+    ClusterLists,
+    ClusterState,
+    ListedBroker,
+    MemoryCluster,
+    MemoryLimits,
+)
 from tests.unit.parts import eventually
 
 P = ParamSpec("P")
@@ -38,14 +41,19 @@ PRESENCE_METHODS = ("presence.add", "presence.remove", "presence.get")
 CLUSTER_METHODS = (
     "announce",
     "withdraw",
-    "nodes",
+    "statuses",
     "claim",
     "owner",
+)
+LIMITS_METHODS = (
+    "block",
+    "unblock",
+    "blocked",
+    "blocked_version",
     "add_debts",
     "place_connections",
 )
-BLOCKS_METHODS = ("blocks.add", "blocks.remove", "blocks.read", "blocks.version")
-METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS, *BLOCKS_METHODS)
+METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS, *LIMITS_METHODS)
 """What a test can hold."""
 
 
@@ -140,16 +148,8 @@ class SuspendedBroker(ListedBroker):
     async def unsubscribe(self, channel: str) -> None:
         await self.gate.through("unsubscribe", super().unsubscribe, channel)
 
-    async def publish(
-        self,
-        channel: str,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
-        arguments = (channel, publication, options, once, version)
-        return await self.gate.through("publish", super().publish, *arguments)
+    async def publish(self, outgoing: Outgoing) -> Published:
+        return await self.gate.through("publish", super().publish, outgoing)
 
     async def join(self, channel: str, info: ClientInfo) -> None:
         await self.gate.through("join", super().join, channel, info)
@@ -165,6 +165,8 @@ class SuspendedBroker(ListedBroker):
         *,
         reverse: bool = False,
     ) -> History:
+        if limit == 0:  # held as `position`, which it takes the place of
+            return await self.gate.through("position", super().history, channel, limit=0)
         self.read_from.append(start)
         return await self.gate.through(
             "history", super().history, channel, start, limit, reverse=reverse
@@ -172,10 +174,6 @@ class SuspendedBroker(ListedBroker):
 
     async def position(self, channel: str, at: int | None = None) -> StreamPosition:
         return await self.gate.through("position", super().position, channel, at)
-
-    async def top(self, channel: str) -> History:
-        """Held as `position`, which it takes the place of."""
-        return await self.gate.through("position", super().top, channel)
 
     async def renew_epoch(self, channel: str, epoch: str) -> None:
         await self.gate.through("renew_epoch", super().renew_epoch, channel, epoch)
@@ -202,26 +200,6 @@ class SuspendedPresence(MemoryPresence):
         return await self.gate.through("presence.get", super().get, channel)
 
 
-class SuspendedBlocks(MemoryBlocks):
-    """Blocked users behind a gate."""
-
-    def __init__(self, state: ClusterState, gate: Gate) -> None:
-        super().__init__(state)
-        self.gate = gate
-
-    async def add(self, ends: Mapping[str, float]) -> int:
-        return await self.gate.through("blocks.add", super().add, ends)
-
-    async def remove(self, user: str) -> None:
-        await self.gate.through("blocks.remove", super().remove, user)
-
-    async def read(self) -> BlockList:
-        return await self.gate.through("blocks.read", super().read)
-
-    async def version(self) -> ListVersion:
-        return await self.gate.through("blocks.version", super().version)
-
-
 class SuspendedCluster(MemoryCluster):
     """A cluster behind a gate."""
 
@@ -230,7 +208,6 @@ class SuspendedCluster(MemoryCluster):
     ) -> None:
         super().__init__(timers, broker, state)
         self.gate = gate
-        self.blocks = SuspendedBlocks(self.state, gate)
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         await self.gate.through("announce", super().announce, node, lifetime)
@@ -238,14 +215,37 @@ class SuspendedCluster(MemoryCluster):
     async def withdraw(self, node: NodeInfo) -> None:
         await self.gate.through("withdraw", super().withdraw, node)
 
-    async def nodes(self) -> list[NodeInfo]:
-        return await self.gate.through("nodes", super().nodes)
+    async def statuses(self) -> list[NodeStatus]:
+        return await self.gate.through("statuses", super().statuses)
 
     async def claim(self, name: str, owner: str, lifetime: float) -> str:
         return await self.gate.through("claim", super().claim, name, owner, lifetime)
 
     async def owner(self, name: str) -> str | None:
         return await self.gate.through("owner", super().owner, name)
+
+    async def round_trip(self) -> float:
+        return await self.gate.through("round_trip", super().round_trip)
+
+
+class SuspendedLimits(MemoryLimits):
+    """Shared limits behind a gate."""
+
+    def __init__(self, timers: Timers, gate: Gate, state: ClusterState) -> None:
+        super().__init__(timers, state)
+        self.gate = gate
+
+    async def block(self, ends: Mapping[str, float]) -> int:
+        return await self.gate.through("block", super().block, ends)
+
+    async def unblock(self, user: str) -> None:
+        await self.gate.through("unblock", super().unblock, user)
+
+    async def blocked(self) -> BlockList:
+        return await self.gate.through("blocked", super().blocked)
+
+    async def blocked_version(self) -> ListVersion:
+        return await self.gate.through("blocked_version", super().blocked_version)
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         return await self.gate.through("add_debts", super().add_debts, debts, elapsed)
@@ -263,14 +263,12 @@ class SuspendedCluster(MemoryCluster):
             "place_connections", call, node, counts, limit, clears=clears
         )
 
-    async def round_trip(self) -> float:
-        return await self.gate.through("round_trip", super().round_trip)
-
 
 class SuspendedEngine(Gate):
     """An engine without a cluster."""
 
     cluster: SuspendedCluster | None = None
+    limits: SuspendedLimits | None = None
 
     def __init__(self, timers: Timers) -> None:
         super().__init__()
@@ -297,8 +295,11 @@ class ClusterEngine(SuspendedEngine):
     """An engine with a cluster, in which there may be other nodes."""
 
     cluster: SuspendedCluster
+    limits: SuspendedLimits
 
     def __init__(self, timers: Timers, state: ClusterState | None = None) -> None:
         super().__init__(timers)
         self.broker.pipelines_publishes = True
         self.cluster = SuspendedCluster(timers, self.broker, self, state)
+        self.limits = SuspendedLimits(timers, self, self.cluster.state)
+        self.lists = ClusterLists(self.cluster.state)

@@ -19,7 +19,7 @@ from realtime.channel_rules import (
     receives_joins,
 )
 from realtime.config.options import ChannelOptions, Config
-from realtime.errors import BadRequest, Error, NotAvailable, PermissionDenied
+from realtime.errors import BadRequest, Error, NotAnObject, NotAvailable, PermissionDenied
 from tests.unit.outcomes import check_history, check_presence, check_publish, outcome
 
 HISTORY: dict[str, Any] = {"history_size": 10, "history_lifetime": 60}
@@ -211,9 +211,9 @@ def test_length_of_a_name_is_counted_in_bytes() -> None:
         ("json", "[]", None),
         ("json_object", '{"a": 1}', None),
         ("json_object", " {} ", None),
-        ("json_object", "[{}]", BadRequest),
-        ("json_object", '"{"', BadRequest),
-        ("json_object", "null", BadRequest),
+        ("json_object", "[{}]", NotAnObject),
+        ("json_object", '"{"', NotAnObject),
+        ("json_object", "null", NotAnObject),
     ],
 )
 def test_data_has_the_format_of_the_channel(

@@ -48,6 +48,9 @@ class LateEngines(Engines):
         self.gate.set()
         self.started = 0
 
+    def of(self, config: Config) -> Any:
+        return self
+
     def engine(self, config: Config) -> Engine:
         return LateEngine(self)
 

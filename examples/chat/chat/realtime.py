@@ -11,7 +11,7 @@ def about(user):
     return {"name": user.get_username()}
 
 
-@hooks.subscribe("chat:*", "typing:*")  # not "chat:{room}": that leaves out chat:a:b
+@hooks.subscribe("chat:*", "typing:*")
 async def may_enter(request):
     """Admit everyone who is logged in to the rooms that exist."""
     return request.channel.partition(":")[2] in ROOMS

@@ -12,7 +12,7 @@ async def enter(request):
     return hooks.Connected(info={"name": name if name in NAMES else "Visitor"})
 
 
-@hooks.publish("board:*")  # not "board:{board}": that leaves out board:a:b
+@hooks.publish("board:*")
 async def move(request):
     """Let clients publish a place on the board, and nothing else."""
     data = request.data if isinstance(request.data, dict) else {}

@@ -15,12 +15,11 @@ import msgspec
 
 from realtime import channel_rules, logs
 from realtime.auth.claims import ExpiredToken, InvalidToken, ObserverToken
-from realtime.clients import server_side
 from realtime.clients.client import Client
+from realtime.clients.renewals import ttl_of, whole_ttl
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of, whole_ttl
+from realtime.clients.subscriptions import Subscribing
 from realtime.cluster.control import DisconnectUser
-from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
     DisconnectBadRequest,
@@ -73,12 +72,12 @@ async def connect(client: Client, command: Command) -> None:
         return
     open_session(client, identity)
     for subscription in subscriptions.values():
-        grant(client, subscription, None)
+        client.session.grant(subscription, None)
     node.single_connection.begin(client)
     async with AsyncExitStack() as stack:
         channels = {
             name: await stack.enter_async_context(
-                Subscribing(client, name, subscription, _since(request, name))
+                Subscribing(client.subscriptions, name, subscription, _since(request, name))
             )
             for name, subscription in subscriptions.items()
         }
@@ -95,7 +94,7 @@ async def connect(client: Client, command: Command) -> None:
         client.reply(command, _result(client, identity, subs))
         for subscribing in channels.values():
             subscribing.push_kept()
-        server_side.connected(client)
+        client.subscriptions.connected()
         if client.is_pinged:
             client.start_pings()
     for subscribing in channels.values():
@@ -118,7 +117,7 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
     client.library = library_of(request)
     if request.headers and node.hooks.emulated_headers:
         emulated = emulated_headers(request.headers, node.hooks.emulated_headers)
-        client.handshake = msgspec.structs.replace(client.handshake, emulated=emulated)
+        client.session.handshake = msgspec.structs.replace(client.handshake, emulated=emulated)
     with node.identifying.begin() as missed:
         identity = _in_force(await _identity_of(client, request), node)
         revocations = missed(identity.user)
@@ -128,7 +127,7 @@ async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, l
             raise disconnect_of(message)
         revoked.append(message.channel)
     if node.blocks.has(identity.user):
-        node.recent.ended(identity.user, DisconnectForced.code, BLOCKED)
+        node.observer.closed(identity.user, DisconnectForced.code, BLOCKED)
         client.log_refused("connection", PermissionError(f"user {identity.user!r} is blocked"))
         raise DisconnectForced
     return identity, revoked
@@ -140,7 +139,7 @@ async def _identity_of(client: Client, request: ConnectRequest) -> Identity:
     if request.token:
         return await _verified(client, request.token, TokenExpired)
     identity = await client.node.hooks.connect(
-        client.caller(), bytes(request.data), request.name or "", request.version or ""
+        client.session.caller(), bytes(request.data), request.name or "", request.version or ""
     )
     if identity is not None:
         return identity
@@ -193,7 +192,7 @@ def server_side_subscriptions(
     if config.user_subscribe_to_personal and identity.user:
         names.append(channel_rules.personal_channel(identity.user, config))
     try:
-        subscriptions = {name: _subscription(name, identity, config) for name in names}
+        subscriptions = {name: _subscription(client, name, identity) for name in names}
     except Error as error:  # a mistake of the site, not of the client
         client.log_refused("server-side subscription", error)
         raise
@@ -201,7 +200,7 @@ def server_side_subscriptions(
         room = client.node.user_limits.room(identity.user)
         for name in _asked(client, identity.user, request):
             if name not in subscriptions and len(subscriptions) < room:
-                subscriptions[name] = _subscription(name, identity, config)
+                subscriptions[name] = _subscription(client, name, identity)
     if rules.limits_server_side and 0 < config.client_channel_limit < len(subscriptions):
         raise DisconnectChannelLimit
     return subscriptions
@@ -226,19 +225,23 @@ def _asked(client: Client, user: UserID, request: ConnectRequest) -> Iterator[Ch
             raise DisconnectBadRequest from None
         except Error:
             continue
-        if not (channel_rules.is_private(name, config) or hooks.decides(name, options)):
+        if channel_rules.is_private(name, config):
+            continue
+        is_limited = channel_rules.is_user_limited(name, options, config)
+        if is_limited or not hooks.decides(name, options):
             yield name
 
 
-def _subscription(name: ChannelName, identity: Identity, config: Config) -> Subscription:
+def _subscription(client: Client, name: ChannelName, identity: Identity) -> Subscription:
     if not name:
         raise BadRequest
+    config = client.node.config
     channel_rules.check_characters(name)
-    channel_rules.check_length(name, config)
+    channel_rules.check_length(name, config, client.session.rules.too_long)
     options = channel_rules.options_of(name, config)
     subscription = Subscription(options, server_side=True, visible=identity.visible)
     if (told := identity.subs.get(name)) is not None:
-        subscription.use(overridden(options, told.overrides))
+        subscription.override(told.overrides)
         subscription.info = told.info
     return subscription
 
@@ -260,22 +263,14 @@ def open_session(client: Client, identity: Identity) -> None:
     expires_at = identity.expires_at
     if expires_at is not None and expires_at <= time.time():
         raise Expired
-    client.session.connected(
-        identity.user,
-        identity.info,
-        client.expiry_deadline(identity.expires_at),
-        server_side_refresh=identity.server_side_refresh,
-        auth_session=identity.auth_session,
-        visible=identity.visible,
-        channels=identity.channels,
-    )
-    client.session.meta = identity.meta
+    client.session.connected(identity, client.renewals.deadline(expires_at))
+    client.node.flood_debts.connected(client)
     if identity.visible:
         client.node.hub.add(client)
         client.node.user_limits.opened(client)
-        client.node.mirrors.opened(client)
+        client.node.observer.opened(client)
     client.emit("connected")
-    client.set_timer()
+    client.renewals.set_timer()
 
 
 def _result(
@@ -326,7 +321,7 @@ async def refresh(client: Client, command: Command) -> None:
     other_channels = session.rules.other_channels
     if other_channels is not None and not session.has_channels(identity.channels):
         raise other_channels
-    client.extend(client.expiry_deadline(identity.expires_at), identity.info)
+    client.renewals.extend(client.renewals.deadline(identity.expires_at), identity.info)
     if identity.meta is not None:
         session.meta = identity.meta
     client.reply(
@@ -376,7 +371,7 @@ async def _verified(
 
 async def pong(client: Client, command: Command) -> None:
     """Take the answer to a ping of the server."""
-    client.session.ponged()
+    client.session.take_pong()
 
 
 async def ping(client: Client, command: Command) -> None:

@@ -1,4 +1,4 @@
-"""Listening: what stands for connect and subscribe where an address names the channels.
+"""Listeners: clients whose URL names the channels. They send neither connect nor subscribe.
 
     identified ──► every channel permitted ──► begin: the head leaves ──► missed events ──► live
         │                    │                                │
@@ -17,23 +17,29 @@ from contextlib import AsyncExitStack, contextmanager
 
 from msgspec import Struct
 
-from realtime.clients import server_side
-from realtime.clients.checking import Attempt
+from realtime.clients.checks import Attempt
+from realtime.clients.client import Client
 from realtime.clients.commands import connection, subscription
-from realtime.clients.listener import Listener
+from realtime.clients.rules import LISTENING
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant
-from realtime.errors import Disconnect, Error, PermissionDenied
+from realtime.clients.subscriptions import Subscribing
+from realtime.cluster.control import ServerSubscription
+from realtime.errors import Disconnect, DisconnectForced, Error, PermissionDenied
+from realtime.node.hooks import Handshake
+from realtime.node.node import Node
+from realtime.node.outbox import Transport
 from realtime.protocol import event_ids
 from realtime.protocol.messages import (
+    SERVER_UNSUBSCRIBE,
     ChannelName,
     ConnectRequest,
     StreamPosition,
     SubscribeRequest,
     SubscribeResult,
+    UnsubscribeReason,
 )
 from realtime.protocol.v2 import events
-from realtime.protocol.v2.events import EventCodecs, Positions
+from realtime.protocol.v2.events import EventCodec, EventCodecs, Part, Positions
 from realtime.streams import recovery
 
 ID_BYTES = 8
@@ -41,6 +47,57 @@ ID_BYTES = 8
 
 _WANTED = SubscribeRequest(recoverable=True)
 """What a listener asks for: positions, if it may have them."""
+
+
+class Listener(Client):
+    """One listener.
+
+    It sends one request and gets events. Besides the events it knows two things: the response has
+    ended, and the ID of the last event. So whatever it cannot go on with ends the response, and it
+    comes back with the ID, which says from where it wants to continue; see `protocol.event_ids`.
+    """
+
+    __slots__ = ("_positions",)
+
+    def __init__(
+        self, node: Node, transport: Transport, codec: EventCodec, handshake: Handshake
+    ) -> None:
+        super().__init__(node, transport, codec, handshake)
+        self.session.rules = LISTENING
+        self._positions: Positions | None = None
+
+    def follow(self, positions: Positions) -> None:
+        """Add the ID to each event from now on: the codec leaves it out."""
+        self._positions = positions
+        self.push = self._push_part
+
+    def _push_part(self, message: bytes) -> None:
+        if isinstance(message, Part):
+            assert self._positions is not None
+            moved = self._positions.move(message.channel, message.offset)
+            self.outbox.append(message)
+            self.outbox.append(self._positions.id_line() + b"\n" if moved else b"\n")
+        else:
+            self.outbox.append(message)
+
+    async def subscribe(self, wanted: ServerSubscription) -> None:
+        """Do nothing: a listener has the channels that it asked for."""
+
+    async def unsubscribe(
+        self, channel: ChannelName, why: UnsubscribeReason = SERVER_UNSUBSCRIBE
+    ) -> None:
+        """End a subscription and tell the listener; "" means each. After the last one it stays
+        away."""
+        session = self.session
+        if channel and channel not in session.subscriptions and channel not in session.pending:
+            return
+        await super().unsubscribe(channel, why)
+        self.close_if_done()
+
+    def close_if_done(self) -> None:
+        """Close the connection if no subscription is left, nor being made."""
+        if not (self.session.subscriptions or self.session.pending):
+            self.close(DisconnectForced())
 
 
 class ListenRequest(Struct, frozen=True):
@@ -62,7 +119,7 @@ class ListenRequest(Struct, frozen=True):
     """Whether payloads that are a JSON string go out as their text."""
 
 
-class Refused(Exception):
+class ChannelRefused(Exception):
     """The listener may not read a channel; or an error or disconnect says so."""
 
     def __init__(self, channel: ChannelName, why: Error | Disconnect) -> None:
@@ -86,11 +143,10 @@ async def listen(
         begin: sends the head of the response.
 
     Raises:
-        Refused: a channel is refused, before `begin`.
+        ChannelRefused: a channel is refused, before `begin`.
         Error, Disconnect: the listener is refused, before `begin`.
         EngineUnavailable, Disconnect: the listener cannot go on for now, after `begin`.
     """
-    node = listener.node
     identity, revoked = await connection.identify(listener, ConnectRequest(token=request.token))
     if listener.is_closing():
         return
@@ -98,23 +154,17 @@ async def listen(
     connection.open_session(listener, identity)
     if not identity.visible:
         raise PermissionDenied  # the token of an observer
-    node.single_connection.begin(listener)
+    listener.node.single_connection.begin(listener)
     async with AsyncExitStack() as stack:
         making: dict[ChannelName, Subscribing] = {}
         subscriptions: dict[ChannelName, Subscription] = {}
         asked: dict[ChannelName, Attempt] = {}
         for channel, token in request.channels.items():
-            with _refused(channel):
-                made = granted.get(channel)
-                if made is None:
-                    asked[channel] = subscription.check(listener, channel, token, _WANTED)
-                    made = Subscription(asked[channel].options)
-                else:
-                    listener.session.check_subscribe(channel)
+            made = _checked(listener, channel, token, granted.get(channel), asked)
             subscriptions[channel] = made
             # no other task has a turn until all blocks have begun
             making[channel] = await stack.enter_async_context(
-                Subscribing(listener, channel, made, request.since.get(channel))
+                Subscribing(listener.subscriptions, channel, made, request.since.get(channel))
             )
         for channel in revoked:
             listener.session.revoke(channel)
@@ -122,7 +172,7 @@ async def listen(
             with _refused(channel):
                 await subscription.decide(listener, attempt, subscriptions[channel])
         for made in subscriptions.values():
-            grant(listener, made, _WANTED)
+            listener.session.grant(made, _WANTED)
             made.hears_joins = False
         if listener.is_closing():
             return
@@ -133,18 +183,41 @@ async def listen(
             return
         if not request.is_named:
             _share_codec(listener, request, subscriptions, codecs)
-        results = {channel: subscribing.complete() for channel, subscribing in making.items()}
-        _tell(listener, request, results)
-        for subscribing in making.values():
-            subscribing.push_kept()
-        server_side.connected(listener)
-        listener.set_timer()
-        if listener.is_pinged:
-            listener.start_pings()
+        _complete(listener, request, making)
     for subscribing in making.values():
         await subscribing.join()
     listener.close_if_done()
-    await node.single_connection.finish(listener)
+    await listener.node.single_connection.finish(listener)
+
+
+def _complete(
+    listener: Listener, request: ListenRequest, making: Mapping[ChannelName, Subscribing]
+) -> None:
+    """Make a listener live in all of its channels, in one turn of the loop."""
+    results = {channel: subscribing.complete() for channel, subscribing in making.items()}
+    _tell(listener, request, results)
+    for subscribing in making.values():
+        subscribing.push_kept()
+    listener.subscriptions.connected()
+    listener.renewals.set_timer()
+    if listener.is_pinged:
+        listener.start_pings()
+
+
+def _checked(
+    listener: Listener,
+    channel: ChannelName,
+    token: str,
+    granted: Subscription | None,
+    asked: dict[ChannelName, Attempt],
+) -> Subscription:
+    """Return the subscription to make. What must still be decided is added to `asked`."""
+    with _refused(channel):
+        if granted is not None:
+            listener.session.check_subscribe(channel)
+            return granted
+        asked[channel] = subscription.check(listener, channel, token, _WANTED)
+    return Subscription(asked[channel].options)
 
 
 @contextmanager
@@ -154,7 +227,7 @@ def _refused(channel: ChannelName) -> Iterator[None]:
         yield
     except (Error, Disconnect) as why:
         # its traceback holds frames that hold the listener
-        raise Refused(channel, why.with_traceback(None)) from None
+        raise ChannelRefused(channel, why.with_traceback(None)) from None
 
 
 def _share_codec(

@@ -5,15 +5,15 @@ docs/protocol.md, 3.15, 3.18 and 3.19.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Awaitable, Callable
 from functools import partial
 
 from realtime import channel_rules, payload
-from realtime.clients.checking import Attempt
-from realtime.clients.checks import NAME_TO_PUBLISH, PUBLISH, RIGHT_TO_PUBLISH
+from realtime.clients.checks import NAME_TO_PUBLISH, PUBLISH, RIGHT_TO_PUBLISH, Attempt
 from realtime.clients.client import Client
 from realtime.config.options import ChannelOptions
-from realtime.errors import BadRequest, DisconnectBadRequest, Error
+from realtime.errors import BadRequest, DisconnectBadRequest, Error, InternalError, NotAnObject
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -25,6 +25,8 @@ from realtime.protocol.messages import (
     RPCResult,
     SendRequest,
 )
+
+logger = logging.getLogger("realtime.hooks")
 
 
 async def publish(client: Client, command: Command) -> Callable[[], Awaitable[None]] | None:
@@ -49,13 +51,28 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     except ValueError:
         raise BadRequest from None
     channel_rules.check_data(options, data)
-    data = await client.node.hooks.publish(client.caller(), channel, options, data)
+    answer = await client.node.hooks.publish(client.session.caller(), channel, options, data)
+    if answer is not data:
+        _check_answer(channel, options, answer)
     # the site may have taken the right away while its hook ran
     if client.is_closing():
         return None
     if subscribed and channel not in client.session.subscriptions:
         RIGHT_TO_PUBLISH.decide(attempt)
-    return partial(_publish, client, command, channel, data, options, client.info_in(channel))
+    return partial(_publish, client, command, channel, answer, options, client.info_in(channel))
+
+
+def _check_answer(channel: ChannelName, options: ChannelOptions, answer: Payload) -> None:
+    """Check what the site answered with, in place of what the client sent.
+
+    Raises:
+        InternalError: it may not be published into the channel.
+    """
+    try:
+        channel_rules.check_data(options, answer)
+    except NotAnObject as error:
+        logger.error("The site's answer for %r cannot be published: %s", channel, error.message)
+        raise InternalError from None
 
 
 async def _publish(
@@ -73,7 +90,8 @@ async def _publish(
 async def rpc(client: Client, command: Command) -> None:
     """Call an RPC method of the site and reply with what it returns."""
     request = client.codec.params(command, RPCRequest)
-    data = await client.node.hooks.rpc(client.caller(), request.method or "", bytes(request.data))
+    caller, method = client.session.caller(), request.method or ""
+    data = await client.node.hooks.rpc(caller, method, bytes(request.data))
     client.reply(command, RPCResult(data))
 
 
@@ -86,6 +104,7 @@ async def send(client: Client, command: Command) -> None:
     if not hooks.wants_messages:
         return
     try:
-        await hooks.message(client.caller(), bytes(client.codec.params(command, SendRequest).data))
+        data = bytes(client.codec.params(command, SendRequest).data)
+        await hooks.message(client.session.caller(), data)
     except Error as error:
         client.log_refused("message", error)

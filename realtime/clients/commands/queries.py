@@ -10,8 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realtime.clients.checking import Attempt, Checks
-from realtime.clients.checks import HISTORY, PRESENCE
+from realtime.clients.checks import HISTORY, PRESENCE, Attempt, Checks
 from realtime.clients.client import Client
 from realtime.errors import DisconnectBadRequest, TooManyRequests
 from realtime.protocol.messages import (

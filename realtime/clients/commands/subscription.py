@@ -12,12 +12,11 @@ import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
-from realtime.clients import asking, leaving
-from realtime.clients.checking import Attempt
-from realtime.clients.checks import OPEN, SUBSCRIBE, Decider, check_bearer, decider
+from realtime.clients.checks import OPEN, SUBSCRIBE, Attempt, DecidedBy, check_bearer, decided_by
 from realtime.clients.client import Client
+from realtime.clients.renewals import ttl_of
 from realtime.clients.session import Subscription
-from realtime.clients.subscribing import Subscribing, grant, overridden, ttl_of
+from realtime.clients.subscriptions import Subscribing
 from realtime.config.options import ChannelOptions
 from realtime.errors import (
     BadRequest,
@@ -64,7 +63,7 @@ async def subscribe(client: Client, command: Command) -> None:
 
     subscription = Subscription(options)
     async with Subscribing(
-        client,
+        client.subscriptions,
         channel,
         subscription,
         request.since,
@@ -73,7 +72,7 @@ async def subscribe(client: Client, command: Command) -> None:
         expires_at, subscribing.data = await decide(client, attempt, subscription)
         if request.tags_filter is not None:
             subscribing.tags_filter = _tags_filter(client, options, request.tags_filter)
-        grant(client, subscription, request)
+        client.session.grant(subscription, request)
         if client.is_closing():
             return
         await subscribing.prepare()
@@ -83,7 +82,7 @@ async def subscribe(client: Client, command: Command) -> None:
         if expires_at is not None:
             result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
         if expires_at is not None or subscription.site_answer is not None:
-            client.set_timer()
+            client.renewals.set_timer()
         client.reply(command, result)
         subscribing.push_kept()
     await subscribing.join()
@@ -128,13 +127,13 @@ async def decide(
     Raises:
         Error, Disconnect: the client may not subscribe.
     """
-    match decider(attempt, client.node.hooks.decides):
-        case Decider.TOKEN:
+    match decided_by(attempt, client.node.hooks.decides):
+        case DecidedBy.TOKEN:
             verified = await _permit(client, attempt.channel, subscription, attempt.token)
             return verified.expires_at, verified.data
-        case Decider.SITE:
-            await asking.ask_first(client, attempt.channel, attempt.token, subscription)
-        case Decider.OPTIONS:
+        case DecidedBy.SITE:
+            await client.renewals.ask_first(attempt.channel, attempt.token, subscription)
+        case DecidedBy.OPTIONS:
             OPEN.decide(attempt)
     return None, None
 
@@ -186,9 +185,9 @@ async def _permit(
     )
     if verified.expires_at is not None and verified.expires_at <= time.time():
         raise Expired
-    subscription.use(overridden(subscription.options, verified.overrides))
+    subscription.override(verified.overrides)
     subscription.info = verified.info
-    subscription.expiry_deadline = client.expiry_deadline(verified.expires_at)
+    subscription.expiry_deadline = client.renewals.deadline(verified.expires_at)
     return verified
 
 
@@ -213,7 +212,15 @@ async def _verified(
         raise invalid from None
     except ExpiredToken:
         raise TokenExpired from None
-    check_bearer(verified, channel, client.id, client.user, nameless=invalid, wrong=wrong)
+    check_bearer(
+        verified,
+        channel,
+        client.id,
+        client.user,
+        absent_is_anonymous=client.session.rules.absent_is_anonymous,
+        nameless=invalid,
+        wrong=wrong,
+    )
     return verified
 
 
@@ -222,7 +229,7 @@ async def unsubscribe(client: Client, command: Command) -> None:
     request = client.codec.params(command, ChannelRequest)
     if not request.channel:
         raise DisconnectBadRequest
-    await leaving.leave(client, request.channel)
+    await client.subscriptions.leave(request.channel)
     client.reply(command, EmptyResult())
 
 
@@ -247,12 +254,12 @@ async def sub_refresh(client: Client, command: Command) -> None:
     )
     if not client.session.is_subscribed(channel, subscription):
         # a refusal is for good: the client must hear first why the server ends the subscription
-        await leaving.wait_until_left(client, channel)
+        await client.subscriptions.wait_until_left(channel)
         raise PermissionDenied
     expires_at = token.refreshed_until
     if expires_at is not None and expires_at <= time.time():
         raise Expired
     subscription.info = token.info
-    subscription.expiry_deadline = client.expiry_deadline(expires_at)
-    client.set_timer()
+    subscription.expiry_deadline = client.renewals.deadline(expires_at)
+    client.renewals.set_timer()
     client.reply(command, SubRefreshResult(expires_at is not None, ttl_of(expires_at)))

@@ -16,12 +16,10 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from realtime.channel_rules import INTERNAL
-from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
-from realtime.engine.once import Once
 from realtime.engine.redis import records
-from realtime.engine.redis.bus import Bus, NodeBus
+from realtime.engine.redis.bus import Bus, RedisNodeBus
 from realtime.engine.redis.channel_list import ChannelList
 from realtime.engine.redis.group_message import (
     GroupMessage,
@@ -31,7 +29,7 @@ from realtime.engine.redis.group_message import (
 )
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
-from realtime.engine.versions import Version
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
     UINT64_MAX,
     ChannelName,
@@ -53,6 +51,10 @@ CHANNEL_LIST_TIMEOUT = 0.5
 away, channels of the other shards must not suffer."""
 
 
+HELD_LIFETIME = 3600
+"""Seconds that Redis keeps the epoch of a channel without publications after the site, or a node
+that follows the channel, has asked for the position."""
+
 MAX_COUNT = 2**31 - 1
 """More entries than a stream has, and a number that every Redis takes."""
 
@@ -70,6 +72,9 @@ class MetaSettings(NamedTuple):
     """Begin new epochs when Redis was restarted."""
     wait: Wait | None = None
     """For replicas, before a publication counts as made."""
+    glanced_lifetime: int = HELD_LIFETIME
+    """Seconds that Redis keeps the epoch of a channel without publications after any other read:
+    clients cause those, of any name. Longer than nodes take from a position check to the next."""
 
 
 DEFAULT_META = MetaSettings()
@@ -89,19 +94,13 @@ class RedisStreams:
 
     # publishing
 
-    async def publish(
-        self,
-        channel: ChannelName,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
-        message = self._message(channel, publication, options, once, version)
-        return (await self._bus.publish(message)).position
+    async def publish(self, outgoing: Outgoing) -> Published:
+        return await self._bus.publish(self._message(outgoing))
 
-    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
-        return await self._bus.publish_many([self._message(*each) for each in publications])
+    async def publish_many(
+        self, publications: Sequence[Outgoing]
+    ) -> list[Published | EngineUnavailable]:
+        return await self._bus.publish_many([self._message(each) for each in publications])
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
         await self._publish_info(JOIN, channel, info)
@@ -109,14 +108,9 @@ class RedisStreams:
     async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
         await self._publish_info(LEAVE, channel, info)
 
-    def _message(
-        self,
-        channel: ChannelName,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None,
-        version: Version | None,
-    ) -> GroupMessage:
+    def _message(self, outgoing: Outgoing) -> GroupMessage:
+        channel, publication = outgoing.channel, outgoing.publication
+        options, once = outgoing.options, outgoing.once
         content = records.of_publication(publication)
         content["type"] = PUBLICATION
         content["channel"] = channel
@@ -129,7 +123,7 @@ class RedisStreams:
                 self._meta.lifetime,
                 self._meta.epoch_per_run,
                 publication.uid,
-                version,
+                outgoing.version,
             )
         settings = None
         if once is not None:
@@ -204,13 +198,12 @@ class RedisStreams:
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
         replies = await self._bus.read_many(
-            [(self._shards.shard(channel), self._read_call(channel, at=at)) for channel in channels]
+            [
+                (self._shards.shard(channel), self._read_call(channel, at=at, glances=False))
+                for channel in channels
+            ]
         )
         return [_read_reply(reply)[0] for reply in replies]
-
-    async def top(self, channel: ChannelName) -> History:
-        position, _, top_uid = await self._read(channel)
-        return History((), position, top_uid)
 
     async def remove_history(self, channel: ChannelName) -> None:
         await self._shards.command(channel, b"DEL", self._keys.stream(channel)[0])
@@ -239,6 +232,8 @@ class RedisStreams:
         limit: int | None = None,
         reverse: bool = False,
         at: int | None = None,
+        *,
+        glances: bool = True,
     ) -> ScriptCall[ReadReply]:
         arguments = (
             first,
@@ -248,6 +243,7 @@ class RedisStreams:
             "" if limit is None else min(limit, MAX_COUNT),
             int(reverse),
             "" if at is None else at,
+            self._meta.glanced_lifetime if glances else HELD_LIFETIME,
         )
         return ScriptCall(READ, self._keys.stream(channel), arguments)
 
@@ -275,7 +271,7 @@ class RedisBroker(RedisStreams):
     """See `engine.base.Broker` for the contract."""
 
     def __init__(
-        self, shards: Shards, bus: NodeBus, meta: MetaSettings, channel_list: ChannelList
+        self, shards: Shards, bus: RedisNodeBus, meta: MetaSettings, channel_list: ChannelList
     ) -> None:
         """`channel_list`: is kept equal to the subscribed channels."""
         super().__init__(shards, bus, meta)

@@ -49,6 +49,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 from collections.abc import Sequence
 from typing import Protocol
 
@@ -98,8 +99,10 @@ class ChannelList:
     """See the module. Belongs to an event loop."""
 
     def __init__(self, pause: float = 0.0) -> None:
-        """`pause`: seconds until the first of some changes is written, to write more of them."""
+        """`pause`: seconds between two writes, and until a name is removed, which may come back."""
         self._pause = pause
+        self._written_at = -math.inf
+        """Loop time at which the last write ended."""
         self._set: ChannelSet | None = None
         self._is_closed = False
         self._names: set[ChannelName] = set()
@@ -260,7 +263,7 @@ class ChannelList:
         """Write one batch after the other, until nothing is changed."""
         try:
             if self._pause:
-                await asyncio.sleep(self._pause)
+                await self._wait_for_more()
             while (batch := self._take_next_batch()) is not None:
                 names, self._changed = self._changed, set()
                 num_changes = self._num_changes
@@ -276,7 +279,16 @@ class ChannelList:
                     self._num_settled = num_changes
                     self._complete(batch)
         finally:
+            self._written_at = asyncio.get_running_loop().time()
             self._writer = None
+
+    async def _wait_for_more(self) -> None:
+        """Wait for changes that share the write. The first names after a pause wait for none."""
+        if self._changed <= self._names:
+            now = asyncio.get_running_loop().time()
+            await asyncio.sleep(max(0.0, self._written_at + self._pause - now))
+        else:
+            await asyncio.sleep(self._pause)
 
     async def _write_batch(self, channel_set: ChannelSet, names: set[ChannelName]) -> None:
         """Write names, in parts; take those that are written out of `names`."""

@@ -1,56 +1,49 @@
-"""The cluster in Redis: nodes, their channel lists, surveys and claims.
+"""The cluster in Redis: nodes, surveys and claims.
 
 All of it is on the shard of the control stream, but for claims, which are spread by name.
 """
 
 from __future__ import annotations
 
-import hashlib
 import logging
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
-from realtime.engine.base import Streams
-from realtime.engine.lists import Kind
-from realtime.engine.nodes import NODES_REMEMBERED, Debt, NodeInfo, NodeStatus, Places, SurveyID
+from realtime.engine.base import Outgoing, Streams
+from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.redis import records
-from realtime.engine.redis.blocks import RedisBlocks
-from realtime.engine.redis.lists import RedisLists, RedisNodeLists
+from realtime.engine.redis.lists import RedisNodeLists
 from realtime.engine.redis.scripts import (
-    ADD_DEBTS,
     CLAIM,
     NODES_SEEN,
     OPEN_SURVEY,
-    PLACE_CONNECTIONS,
     REMOVE_PRESENCE,
 )
 from realtime.engine.redis.shards import Shards, decoding
-from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
-from realtime.protocol.messages import ChannelName, Publication, UserID
-from realtime.redis.commands import Argument
+from realtime.protocol.messages import Publication
 
 logger = logging.getLogger("realtime.engine")
 
 R = TypeVar("R")
-N = TypeVar("N", bound=NodeInfo)
 
 
 class RedisCluster:
     """See `engine.nodes.Cluster` for the contract."""
 
-    def __init__(self, shards: Shards, streams: Streams, lists: RedisLists) -> None:
+    def __init__(
+        self, shards: Shards, streams: Streams, lists: RedisNodeLists | None = None
+    ) -> None:
         """
         Args:
             streams: publishes the questions of surveys.
-            lists: what there is at the nodes, and at this one if it is a node.
+            lists: what there is at this node, if it is one.
         """
         self._shards = shards
         self._keys = shards.keys
         self._streams = streams
         self._lists = lists
-        self.blocks = RedisBlocks(shards)
         self._is_strange = False
         """Whether a node could not be decoded: logged once, since it is read again and again."""
 
@@ -60,19 +53,15 @@ class RedisCluster:
         entries = [(node.uid, records.of_node(node))]
         await self._shards.add_entries(CONTROL, self._keys.nodes, entries, lifetime)
         await self._shards.add_entries(CONTROL, self._keys.seen, entries, NODES_REMEMBERED)
-        if isinstance(self._lists, RedisNodeLists):
+        if self._lists is not None:
             await self._lists.renew(node.uid, lifetime)
 
     async def withdraw(self, node: NodeInfo) -> None:
-        if isinstance(self._lists, RedisNodeLists):
+        if self._lists is not None:
             await self._lists.withdraw(node.uid)
         for keys in (self._keys.nodes, self._keys.seen):
             await self._shards.run(CONTROL, REMOVE_PRESENCE, keys, (node.uid,))
         await self._shards.command(CONTROL, b"DEL", self._keys.connections(node.uid))
-
-    async def nodes(self) -> list[NodeInfo]:
-        entries = await self._shards.packed_entries(CONTROL, self._keys.nodes)
-        return self._decoded(entries, lambda entry: records.to_node(self._shards.unpack(entry[1])))
 
     async def statuses(self) -> list[NodeStatus]:
         keys = (*self._keys.seen, self._keys.nodes[1])
@@ -84,7 +73,7 @@ class RedisCluster:
             ),
         )
 
-    def _decoded(self, rows: Iterable[R], decode: Callable[[R], N]) -> list[N]:
+    def _decoded(self, rows: Iterable[R], decode: Callable[[R], NodeStatus]) -> list[NodeStatus]:
         """Return nodes without those that cannot be decoded: one must not hide the others."""
         nodes = []
         error: Exception | None = None
@@ -102,15 +91,12 @@ class RedisCluster:
             self._is_strange = True
         return nodes
 
-    async def channels(self) -> list[ChannelName]:
-        return list(await self._lists.names(Kind.CHANNELS))
-
     # surveys
 
     async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
         key = self._keys.answers(survey)
         await self._shards.run(CONTROL, OPEN_SURVEY, (key,), (int(lifetime * 1000),))
-        await self._streams.publish(QUESTIONS, Publication(question), INTERNAL_OPTIONS)
+        await self._streams.publish(Outgoing(QUESTIONS, Publication(question), INTERNAL_OPTIONS))
 
     async def answer(self, survey: SurveyID, answer: bytes) -> None:
         entry = self._shards.pack(records.of_answer(answer))
@@ -142,40 +128,5 @@ class RedisCluster:
         with decoding("an owner"):
             return None if reply is None else reply.decode()
 
-    # limits of users
-
-    async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
-        arguments: list[Argument] = [f"{elapsed * 1000:.3f}"]
-        for debt in debts:
-            arguments += (
-                f"{debt.rate}:{_digest(debt.user)}",
-                f"{debt.seconds * 1000:.3f}",
-                f"{debt.most * 1000:.0f}",
-            )
-        left = await self._shards.run(CONTROL, ADD_DEBTS, (self._keys.debts,), arguments)
-        return [milliseconds / 1000 for milliseconds in left]
-
-    async def place_connections(
-        self,
-        node: str,
-        counts: Mapping[UserID, int],
-        limit: int,
-        *,
-        clears: bool = False,
-    ) -> Places:
-        arguments: list[Argument] = [node, self._keys.connections(), limit, int(clears)]
-        for user, count in counts.items():
-            arguments += (_digest(user), count)
-        keys = (self._keys.connections(node), self._keys.nodes[1])
-        reply = await self._shards.run(CONTROL, PLACE_CONNECTIONS, keys, arguments)
-        if not reply:
-            raise EngineUnavailable("the heartbeats of this node are overdue")
-        return Places(reply[0], reply[1::2], reply[2::2])
-
     async def round_trip(self) -> float:
         return await self._shards.round_trip()
-
-
-def _digest(user: UserID) -> str:
-    """Return a short name of a user, whose ID may be long."""
-    return hashlib.blake2b(user.encode(), digest_size=16).hexdigest()

@@ -14,9 +14,10 @@ from realtime.engine.redis.broker import (
     RedisStreams,
     deliver,
 )
-from realtime.engine.redis.bus import Bus, NodeBus
+from realtime.engine.redis.bus import Bus, RedisNodeBus
 from realtime.engine.redis.cluster import RedisCluster
 from realtime.engine.redis.group_message import Message
+from realtime.engine.redis.limits import RedisLimits
 from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.presence import RedisPresence
 from realtime.engine.redis.shards import Shards
@@ -35,13 +36,14 @@ class RedisStore:
         self.broker = RedisStreams(shards, bus, meta)
         self.presence = RedisPresence(shards)
         self.lists = RedisLists(shards)
-        self.cluster = RedisCluster(shards, self.broker, self.lists)
+        self.cluster = RedisCluster(shards, self.broker)
+        self.limits = RedisLimits(shards)
 
 
 class RedisEngine:
     """See `engine.base.Engine` for the contract."""
 
-    def __init__(self, bus: NodeBus, prefix: str, meta: MetaSettings = DEFAULT_META) -> None:
+    def __init__(self, bus: RedisNodeBus, prefix: str, meta: MetaSettings = DEFAULT_META) -> None:
         """As `RedisStore`."""
         self.shards = Shards(bus, prefix)
         self._bus = bus
@@ -50,6 +52,7 @@ class RedisEngine:
         self.broker = RedisBroker(self.shards, bus, meta, self.lists.channels)
         self.presence = RedisPresence(self.shards)
         self.cluster = RedisCluster(self.shards, self.broker, self.lists)
+        self.limits = RedisLimits(self.shards)
 
     async def start(self, receiver: Receiver) -> None:
         self._receiver = receiver

@@ -13,19 +13,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
 
 from realtime.engine.base import Published
-from realtime.engine.redis.bus import Bus, Handler, RedisBlockingBus
-from realtime.engine.redis.group_message import GroupMessage, Message, Outcome, positioned
+from realtime.engine.redis.bus import Handler, RedisBlockingBus, RedisNodeBus
+from realtime.engine.redis.group_message import GroupMessage, Message, positioned
 from realtime.engine.redis.records import CHECKED
 from realtime.engine.redis.redis_bus import SENT, RedisBus
 from realtime.engine.redis.servers import OnShards
 from realtime.errors import EngineUnavailable, NoReply
-from realtime.protocol.messages import StreamPosition
 
 logger = logging.getLogger("realtime.engine")
 
@@ -51,17 +50,47 @@ class ForeignLayer(Protocol):
     async def group_send(self, group: str, message: Message) -> None: ...
 
 
-class ForeignNodeBus:
+class _InTwoSteps:
+    """Publishes: Redis keeps a message, then the layer sends it."""
+
+    _keep: Callable[[GroupMessage], Awaitable[Published]]
+    _send: Callable[[str, Message], Awaitable[None]]
+
+    async def _publish(self, message: GroupMessage) -> Published:
+        published = SENT
+        if message.stream is not None or message.once is not None:
+            published = await self._keep(message._replace(send=False))
+        if published.kept:
+            content = _unmarked(message.content)
+            if published.position is not None:
+                content = positioned(content, published.position)
+            with wrapping_errors():
+                await self._send(message.group, content)
+        return published
+
+    async def _publish_many(
+        self, messages: Sequence[GroupMessage]
+    ) -> list[Published | EngineUnavailable]:
+        """Publish one after another. Side by side, those of one group would change places."""
+        results: list[Published | EngineUnavailable] = []
+        for message in messages:
+            try:
+                results.append(await self._publish(message))
+            except EngineUnavailable as error:
+                results.append(error)
+        return results
+
+
+class ForeignNodeBus(_InTwoSteps, RedisNodeBus):
     """Redis keeps publications; a third-party channel layer delivers them."""
 
     sharded = False
     ordered = False
 
     def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
-        self.redis = redis
-        self.execute = redis.execute
-        self.run = redis.run
-        self.read_many = redis.read_many
+        super().__init__(redis)
+        self._keep, self._send = redis.publish, layer.group_send
+        self.publish, self.publish_many = self._publish, self._publish_many
         self._layer = layer
         self._mailbox = ""
         self._groups: dict[str, None] = {}
@@ -69,18 +98,6 @@ class ForeignNodeBus:
         self._receiver: asyncio.Task[None] | None = None
         self._renewal: asyncio.Task[None] | None = None
         self._closing = False
-
-    async def publish(self, message: GroupMessage) -> Outcome:
-        outcome = SENT
-        if _concerns_redis(message):
-            outcome = await self.redis.publish(message._replace(send=False))
-        if not outcome.dropped:
-            with wrapping_errors():
-                await self._layer.group_send(message.group, _outgoing(message, outcome.position))
-        return outcome
-
-    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
-        return await _one_by_one(self, messages)
 
     async def open(self, handler: Handler, on_lost: OnShards, on_restored: OnShards) -> None:
         with wrapping_errors():
@@ -153,24 +170,19 @@ class ForeignNodeBus:
                             await self._layer.group_add(group, self._mailbox)
 
 
-class ForeignBlockingBus(RedisBlockingBus):
+class ForeignBlockingBus(_InTwoSteps, RedisBlockingBus):
     """As `ForeignNodeBus`, for threads. Layers are asynchronous, so each message makes a loop."""
+
+    publish = _InTwoSteps._publish
+    publish_many = _InTwoSteps._publish_many
 
     def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
         super().__init__(redis)
-        self._send: Callable[[str, Message], None] = async_to_sync(layer.group_send)
+        self._group_send = async_to_sync(layer.group_send)
+        self._keep = super().publish
 
-    async def publish(self, message: GroupMessage) -> Outcome:
-        outcome = SENT
-        if _concerns_redis(message):
-            outcome = self.redis.publish_blocking(message._replace(send=False))
-        if not outcome.dropped:
-            with wrapping_errors():
-                self._send(message.group, _outgoing(message, outcome.position))
-        return outcome
-
-    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
-        return await _one_by_one(self, messages)
+    async def _send(self, group: str, message: Message) -> None:
+        self._group_send(group, message)
 
 
 @contextlib.contextmanager
@@ -188,27 +200,6 @@ def wrapping_errors() -> Iterator[None]:
 
 def _failed(task: asyncio.Future[Any]) -> bool:
     return task.cancelled() or task.exception() is not None
-
-
-async def _one_by_one(bus: Bus, messages: Sequence[GroupMessage]) -> list[Published]:
-    """Publish several in two steps each. Side by side, those of one group would change places."""
-    results: list[Published] = []
-    for message in messages:
-        try:
-            results.append((await bus.publish(message)).position)
-        except EngineUnavailable as error:
-            results.append(error)
-    return results
-
-
-def _concerns_redis(message: GroupMessage) -> bool:
-    """Return whether Redis numbers a message, or knows whether it is a repetition."""
-    return message.stream is not None or message.once is not None
-
-
-def _outgoing(message: GroupMessage, position: StreamPosition | None) -> Message:
-    content = _unmarked(message.content)
-    return content if position is None else positioned(content, position)
 
 
 def _unmarked(message: Message) -> Message:

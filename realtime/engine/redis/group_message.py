@@ -71,16 +71,6 @@ class GroupMessage(NamedTuple):
     """Its idempotency key, if it has one."""
 
 
-class Outcome(NamedTuple):
-    """What became of a message."""
-
-    position: StreamPosition | None = None
-    """None without a stream. Of a repetition, that of the first message."""
-    dropped: bool = False
-    """Its idempotency key was used before, or its version is not newer: nothing was numbered, kept
-    or sent."""
-
-
 def decode(serializer: Serializer, data: bytes) -> Message:
     """Return a message with its `offset` and `epoch`, where it has a position.
 

@@ -17,6 +17,7 @@ class Keys:
     | `P:stream:<channel>` | stream: offset → message | history_lifetime after the last one |
     | `P:meta:<channel>` | hash: top, time, UID, epoch, version | redis_history_meta_ttl, or 1 h |
     | `P:epoch` | string: the epoch of channels without a meta | forever |
+    | `P:seal` | string: replication ID of a master that was left, with Sentinels | a minute |
     | `P:once:<digest>` | string: offset and epoch, of an idempotency key | once_lifetime |
     | `P:presence:<channel>` | hash: client ID → client info | until all entries expire |
     | `P:presence.expiry:<channel>` | sorted set: client ID → ms | the same |
@@ -53,6 +54,7 @@ class Keys:
         self._prefix = prefix
         self._partitions = partitions
         self._service = root = self._root(CONTROL)
+        self.seal = f"{prefix}:seal"
         self.nodes = (f"{root}:nodes", f"{root}:nodes.expiry")
         self.blocked = (
             f"{root}:blocked",

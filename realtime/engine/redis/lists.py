@@ -249,7 +249,8 @@ class RedisNodeLists(RedisLists):
 
 
 BATCH_PAUSE = 0.1
-"""Seconds until a change of users is written, so that those who connect together share a step."""
+"""Seconds between two changes of users that are written, so that those who connect together share a
+step; and until a user is removed, who may be on the way from one page to the next."""
 
 
 class RedisNodeSet:

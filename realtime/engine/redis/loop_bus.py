@@ -12,6 +12,7 @@ from typing import Protocol
 
 from realtime.engine.redis.servers import Handlers, OnShards, Servers
 from realtime.redis.hosts import Timeouts
+from realtime.redis.master import OnMoved
 from realtime.redis.pubsub import PubSub
 
 GIVEN_UP_LIFETIME = 60.0
@@ -44,8 +45,13 @@ class _Membership:
 class LoopBus:
     """See the module. Belongs to the event loop on which it is made."""
 
-    def __init__(self, servers: Servers, timeouts: Timeouts) -> None:
-        """`servers`: the shards."""
+    def __init__(self, servers: Servers, timeouts: Timeouts, on_moved: OnMoved) -> None:
+        """
+        Args:
+            servers: the shards.
+            on_moved: called when Sentinels name another master.
+        """
+        self._on_moved = on_moved
         self._servers = servers
         self._timeouts = timeouts
         self._shard_of = servers.shard_of
@@ -63,14 +69,14 @@ class LoopBus:
 
     def _connect(self) -> None:
         handlers = Handlers(self._deliver, self._lost, self._restored)
-        self._wires = self._servers.open(self._timeouts, handlers)
-        self.connections = self._wires.commands
+        self._opened = self._servers.open(self._timeouts, handlers, self._on_moved)
+        self.connections = self._opened.commands
         """To each shard, for commands."""
-        self.confirming = self._wires.confirming
+        self.confirming = self._opened.confirming
         """To each shard, for messages that wait for replicas."""
 
     def _pubsub_of(self, channel: str) -> PubSub:
-        return self._wires.pubsub[self._shard_of(channel)]
+        return self._opened.pubsub[self._shard_of(channel)]
 
     # mailboxes
 
@@ -173,13 +179,13 @@ class LoopBus:
     async def flush(self) -> None:
         """Close everything; what is used afterwards is opened anew."""
         self.mailboxes.clear()
-        wires = self._wires
+        opened = self._opened
         self._connect()
         # in the new ones: calls that wait to join fail when the old ones are closed
         for name in list(self._groups_of):
             self.leave_all(name)
         self._watchers.clear()
-        await wires.close()
+        await opened.close()
 
     # called by pub/sub
 

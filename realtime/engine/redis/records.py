@@ -13,7 +13,7 @@ that came another way lose it (`foreign`).
 
 from __future__ import annotations
 
-from typing import Any, TypeVar
+from typing import Any
 
 import msgspec
 
@@ -30,9 +30,6 @@ They ignore it."""
 CHECKED = "checked"
 """Key of the mark: true when both spellings of each payload in the record are the same."""
 
-N = TypeVar("N", bound=NodeInfo)
-
-_NODE_FIELDS = 7
 _STATUS_FIELDS = 11
 
 
@@ -127,24 +124,17 @@ def of_node(node: NodeInfo) -> Message:
     return {RECORD: record}
 
 
-def to_node(message: Message) -> NodeInfo:
-    """Return the node in a message. Fields of newer versions are dropped.
+def to_status(message: Message, last_seen_seconds: float, alive: bool) -> NodeStatus:
+    """Return the node in a message, with what it does not say of itself.
+
+    Fields of newer versions are dropped, and types are checked: others sort and add them.
 
     Raises:
         Exception: no node wrote this record.
     """
-    return _struct(NodeInfo, message[RECORD][:_NODE_FIELDS])
-
-
-def to_status(message: Message, last_seen_seconds: float, alive: bool) -> NodeStatus:
-    """As `to_node`, with what the node does not say of itself."""
-    status = _struct(NodeStatus, message[RECORD][:_STATUS_FIELDS])
+    fields = zip(NodeStatus.__struct_fields__[:_STATUS_FIELDS], message[RECORD], strict=False)
+    status = msgspec.convert(dict(fields), NodeStatus)
     return msgspec.structs.replace(status, last_seen_seconds=last_seen_seconds, alive=alive)
-
-
-def _struct(kind: type[N], fields: list[Any]) -> N:
-    """Make a node of its first fields, and check their types: others sort and add them."""
-    return msgspec.convert(dict(zip(kind.__struct_fields__, fields, strict=False)), kind)
 
 
 def of_answer(answer: bytes) -> Message:

@@ -10,38 +10,81 @@ from __future__ import annotations
 import asyncio
 import copy
 import functools
+import logging
+import re
 import threading
 import uuid
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
+from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, TypeVar
 
 from realtime.engine.base import Published
 from realtime.engine.epochs import new_epoch
-from realtime.engine.redis.confirmations import Confirmations
 from realtime.engine.redis.group_message import (
     GroupMessage,
     Message,
-    Outcome,
     Serializer,
     decode,
 )
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.scripts import Appended
+from realtime.engine.redis.scripts import SEAL, Appended
 from realtime.engine.redis.servers import BlockingClient, Servers, ShardRequest
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import StreamPosition
 from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall, Wait
 from realtime.redis.hosts import Timeouts
+from realtime.redis.link import Link, encode
 from realtime.redis.replicas import TooFewReplicas
+
+logger = logging.getLogger("realtime.engine")
 
 MAX_BATCH_BYTES = 1024 * 1024
 """Bytes of messages that are sent together; far less than may wait for replies."""
 
+SEAL_LIFETIME = 60
+"""Seconds for which a master that was left accepts nothing: until all processes have left it."""
+SEAL_LIFETIME_BACK = 10
+"""The same where the Sentinels come back to the master before it."""
+_REPLICATION_IDS = re.compile(rb"master_replid:(\w{40})\s+master_replid2:(\w{40})")
+"""Of a master, and the one that it had as a replica: that of its master."""
+
 Append = Command | ScriptCall[Appended]
 """The round trip that keeps and sends a message."""
 
+Result = Published | EngineUnavailable
+"""Of one of several messages."""
+
 R = TypeVar("R")
+
+
+class _Confirmations:
+    """Logs once per outage. Threads count without a lock: the number is for the log."""
+
+    def __init__(self) -> None:
+        self._missing: dict[int, int] = {}
+        """Shard → publications that its replicas did not confirm, since the last that they did."""
+
+    @contextmanager
+    def counting(self, shard: int) -> Iterator[None]:
+        try:
+            yield
+        except TooFewReplicas as error:
+            self.missed(shard, error)
+            raise
+        else:
+            self.confirmed(shard)
+
+    def missed(self, shard: int, error: TooFewReplicas) -> None:
+        """Count a publication that replicas did not confirm."""
+        count = self._missing.get(shard, 0)
+        self._missing[shard] = count + 1
+        if count == 0:
+            logger.warning("Publications may be lost in a failover: %s", error)
+
+    def confirmed(self, shard: int) -> None:
+        if self._missing and (count := self._missing.pop(shard, 0)):
+            logger.warning("Replicas have publications again; %d were not confirmed", count)
 
 
 class RedisBus:
@@ -66,9 +109,11 @@ class RedisBus:
         self.servers = servers
         self.prefix = prefix
         self.timeouts = timeouts
+        self.seal = ""
+        """The key that keeps an old master from accepting publications; its engine names it."""
         self.serialize: Callable[[Message], bytes] = serializer.serialize
         self.deserialize: Callable[[bytes], Message] = functools.partial(decode, serializer)
-        self._confirmations = Confirmations()
+        self._confirmations = _Confirmations()
         self._opening = threading.Lock()
         self._loops: dict[asyncio.AbstractEventLoop, LoopBus] = {}
         self._blocking: Sequence[BlockingClient] = ()
@@ -77,7 +122,7 @@ class RedisBus:
         """Return a bus to the same Redis, with other timeouts and connections of its own."""
         bus = copy.copy(self)
         bus.timeouts = timeouts
-        bus._confirmations = Confirmations()
+        bus._confirmations = _Confirmations()
         bus._loops = {}
         bus._blocking = ()
         return bus
@@ -98,12 +143,13 @@ class RedisBus:
         """Return the shard of a message, and the round trip that keeps and sends it."""
         group, content, stream, send, _, once = message
         channel = self.group_channel(group)
+        shard = self.shard_of(channel)
         data = self.serialize(content)
         if stream is None:
             if once is None:
-                return self.shard_of(channel), (self.servers.publish, channel, data)
+                return shard, (self.servers.publish, channel, data)
             lone = (data, channel if send else "", once.lifetime)
-            return self.shard_of(channel), ScriptCall(self.servers.send_once, (once.key,), lone)
+            return shard, ScriptCall(self.servers.send_once, (once.key,), lone)
         arguments: tuple[Argument, ...] = (
             data,
             stream.size,
@@ -120,7 +166,28 @@ class RedisBus:
             keys, arguments = (*keys, once.key), (*arguments, once.lifetime)
         if stream.version is not None:
             arguments = (*arguments, *((0,) if once is None else ()), *stream.version)
-        return self.shard_of(channel), ScriptCall(self.servers.append, keys, arguments)
+        if self.servers.asks_sentinels(shard):
+            keys = (*keys, self.seal)
+        return shard, ScriptCall(self.servers.append, keys, arguments)
+
+    async def _seal(
+        self, new: AbstractAsyncContextManager[Link], old: AbstractAsyncContextManager[Link]
+    ) -> None:
+        """Have the old master accept no more publications with history: it will drop them.
+
+        What it accepted until now is missing at the new one. Clients learn that afterwards, when
+        their node has the new one.
+        """
+        if not self.seal:
+            return
+        async with new as link:
+            await _answered(link, "DEL", self.seal)  # it may be an old one that is back
+            info = await _answered(link, "INFO", "replication")
+        ids = _REPLICATION_IDS.search(info)
+        if ids is not None:
+            async with old as link:
+                lifetimes = (SEAL_LIFETIME, SEAL_LIFETIME_BACK)
+                await _answered(link, *SEAL.by_text((self.seal,), (*ids.groups(), *lifetimes)))
 
     # on an event loop
 
@@ -152,7 +219,7 @@ class RedisBus:
         connections = self.on_loop().connections
         return await asyncio.gather(*(connections[shard].run(*call) for shard, call in calls))
 
-    async def publish(self, message: GroupMessage) -> Outcome:
+    async def publish(self, message: GroupMessage) -> Published:
         """Keep and send a message.
 
         Raises:
@@ -161,21 +228,21 @@ class RedisBus:
         shard, request = self._request(message)
         return await self._send(shard, request, message.wait)
 
-    async def _send(self, shard: int, request: Append, wait: Wait | None) -> Outcome:
+    async def _send(self, shard: int, request: Append, wait: Wait | None) -> Published:
         loop_bus = self.on_loop()
         connection = loop_bus.connections[shard] if wait is None else loop_bus.confirming[shard]
         if not isinstance(request, ScriptCall):
             await connection.execute(*request)
             return SENT
         if wait is None or request.script is self.servers.send_once:  # which keeps nothing
-            return _outcome(await connection.run(*request))
+            return _published(await connection.run(*request))
         with self._confirmations.counting(shard):
-            return _outcome(await connection.run_confirmed(*request, wait))
+            return _published(await connection.run_confirmed(*request, wait))
 
-    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Published]:
+    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Result]:
         """Keep and send several messages in their order, in as few round trips as possible."""
-        results: list[Published] = []
-        batch: list[Awaitable[Published]] = []
+        results: list[Result] = []
+        batch: list[Awaitable[Result]] = []
         size = 0
         for message in messages:
             shard, request = self._request(message)
@@ -187,9 +254,9 @@ class RedisBus:
         results += await asyncio.gather(*batch)
         return results
 
-    async def _attempt(self, shard: int, request: Append, wait: Wait | None) -> Published:
+    async def _attempt(self, shard: int, request: Append, wait: Wait | None) -> Result:
         try:
-            return (await self._send(shard, request, wait)).position
+            return await self._send(shard, request, wait)
         except EngineUnavailable as error:
             return error
 
@@ -198,7 +265,7 @@ class RedisBus:
         loop = asyncio.get_running_loop()
         bus = self._loops.get(loop)
         if bus is None:
-            bus = self._loops[loop] = LoopBus(self.servers, self.timeouts)
+            bus = self._loops[loop] = LoopBus(self.servers, self.timeouts, self._seal)
             _before_close(loop, functools.partial(self._forget, loop))
         return bus
 
@@ -240,7 +307,7 @@ class RedisBus:
         """
         return self.servers.examined(self._clients())
 
-    def publish_blocking(self, message: GroupMessage) -> Outcome:
+    def publish_blocking(self, message: GroupMessage) -> Published:
         """Keep and send a message. As `publish`; makes no event loop."""
         shard, request = self._request(message)
         client = self.blocking(shard)
@@ -248,25 +315,25 @@ class RedisBus:
             client.execute(*request)
             return SENT
         if message.wait is None or request.script is self.servers.send_once:  # which keeps nothing
-            return _outcome(client.run(*request))
+            return _published(client.run(*request))
         with self._confirmations.counting(shard):
-            return _outcome(client.run_confirmed(*request, message.wait))
+            return _published(client.run_confirmed(*request, message.wait))
 
-    def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Published]:
+    def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Result]:
         """Keep and send several messages in their order. As `publish_many`."""
         requests: list[ShardRequest] = []
         for message in messages:
             shard, request = self._request(message)
             requests.append(ShardRequest(shard, request, message.wait if message.stream else None))
-        results: list[Published] = []
+        results: list[Result] = []
         replies = self.servers.run_many(self._clients(), requests)
         for message, (shard, _, wait), reply in zip(messages, requests, replies, strict=True):
             if message.stream is not None:
                 results.append(self._result(shard, reply, wait))
-            elif isinstance(reply, EngineUnavailable) and type(reply) is not TooFewReplicas:
-                results.append(reply)
+            elif isinstance(reply, EngineUnavailable):
+                results.append(SENT if type(reply) is TooFewReplicas else reply)
             else:
-                results.append(None)
+                results.append(SENT if message.once is None else _published(reply))
         return results
 
     def read_many_blocking(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
@@ -278,7 +345,7 @@ class RedisBus:
             results.append(reply)
         return results
 
-    def _result(self, shard: int, reply: Reply, wait: Wait | None) -> Published:
+    def _result(self, shard: int, reply: Reply, wait: Wait | None) -> Result:
         """Return what became of a message that was to be kept."""
         if isinstance(reply, TooFewReplicas):
             self._confirmations.missed(shard, reply)
@@ -286,7 +353,7 @@ class RedisBus:
             return reply
         if wait is not None:
             self._confirmations.confirmed(shard)
-        return _outcome(reply).position
+        return _published(reply)
 
     def close_blocking(self) -> None:
         """Close the connections of threads; they are opened again when needed."""
@@ -295,13 +362,20 @@ class RedisBus:
             client.close()
 
 
-SENT = Outcome()
+SENT = Published()
 
 
-def _outcome(reply: Appended) -> Outcome:
+async def _answered(link: Link, *command: Argument) -> Reply:
+    reply = await link.send(encode(command))
+    if isinstance(reply, EngineUnavailable):
+        raise reply
+    return reply
+
+
+def _published(reply: Appended) -> Published:
     offset, epoch, dropped = reply
     position = StreamPosition(int(offset), epoch.decode()) if offset else None
-    return Outcome(position, dropped == 1)
+    return Published(position, dropped != 1)
 
 
 def _size(request: Append) -> int:

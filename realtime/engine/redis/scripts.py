@@ -29,6 +29,7 @@ def sharded(script: Script[Appended]) -> Script[Appended]:
 
 APPEND: Script[Appended] = Script.load(_DIRECTORY / "append.lua")
 SEND_ONCE: Script[Appended] = Script.load(_DIRECTORY / "send_once.lua")
+SEAL: Script[int] = Script.load(_DIRECTORY / "seal.lua")
 READ: Script[ReadReply] = Script.load(_DIRECTORY / "read.lua")
 RENEW_EPOCH: Script[int] = Script.load(_DIRECTORY / "renew_epoch.lua")
 ADD_PRESENCE: Script[None] = Script.load(_DIRECTORY / "add_presence.lua")

@@ -18,10 +18,11 @@ from realtime.engine.redis.scripts import APPEND, SEND_ONCE, Appended, sharded
 from realtime.errors import EngineUnavailable
 from realtime.redis.blocking import BlockingRedis, in_groups
 from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute, Routed
-from realtime.redis.cluster import Cluster, Route
+from realtime.redis.cluster import LoopCluster, Route
 from realtime.redis.commands import Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.master import Master, OnMoved
 from realtime.redis.pubsub import PubSub
 from realtime.redis.sharded_pubsub import ShardedPubSub
 from realtime.redis.slot_map import SlotMap
@@ -47,7 +48,7 @@ class Handlers(NamedTuple):
     """All of them are received again."""
 
 
-class Wires(NamedTuple):
+class LoopConnections(NamedTuple):
     """The connections of one event loop. They open when they are needed."""
 
     commands: Sequence[Connection | Route]
@@ -84,8 +85,16 @@ class Servers(Protocol):
         """Return the index of the shard of a Redis channel, or of a key of the panel."""
         ...
 
-    def open(self, timeouts: Timeouts, handlers: Handlers) -> Wires:
-        """Return connections of the running event loop."""
+    def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
+        """Return connections of the running event loop.
+
+        Args:
+            on_moved: called when Sentinels name another master.
+        """
+        ...
+
+    def asks_sentinels(self, shard: int) -> bool:
+        """Return whether Sentinels name the server of a shard."""
         ...
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
@@ -150,9 +159,11 @@ class ShardServers:
         point = binascii.crc32(channel.encode()) % RING
         return int(point / (RING / self.count))
 
-    def open(self, timeouts: Timeouts, handlers: Handlers) -> Wires:
-        commands = [Connection(host, timeouts) for host in self.hosts]
-        confirming = [Connection(host, timeouts) for host in self.hosts]
+    def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
+        masters = [Master(host, timeouts, on_moved) for host in self.hosts]
+        with_master = list(zip(self.hosts, masters, strict=True))
+        commands = [Connection(host, timeouts, master) for host, master in with_master]
+        confirming = [Connection(host, timeouts, master) for host, master in with_master]
         pubsub = [
             PubSub(
                 host,
@@ -160,8 +171,9 @@ class ShardServers:
                 on_message=handlers.on_message,
                 on_lost=functools.partial(handlers.on_lost, (index,)),
                 on_restored=functools.partial(handlers.on_restored, (index,)),
+                master=master,
             )
-            for index, host in enumerate(self.hosts)
+            for index, (host, master) in enumerate(with_master)
         ]
 
         async def close() -> None:
@@ -170,7 +182,10 @@ class ShardServers:
             for connection in (*commands, *confirming):
                 await connection.close()
 
-        return Wires(commands, confirming, pubsub, close)
+        return LoopConnections(commands, confirming, pubsub, close)
+
+    def asks_sentinels(self, shard: int) -> bool:
+        return bool(self.hosts[shard].sentinels)
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
         return [BlockingRedis(host, timeouts) for host in self.hosts]
@@ -228,15 +243,18 @@ class ClusterServers:
     def shard_of(self, channel: str) -> int:
         return self._partitions.named(channel)
 
-    def open(self, timeouts: Timeouts, handlers: Handlers) -> Wires:
-        cluster = Cluster(self.map, timeouts)
+    def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
+        cluster = LoopCluster(self.map, timeouts)
         pubsub = ShardedPubSub(cluster, **handlers._asdict())
 
         async def close() -> None:
             await pubsub.close()
             await cluster.close()
 
-        return Wires(cluster.routes, cluster.confirming, pubsub.parts, close)
+        return LoopConnections(cluster.routes, cluster.confirming, pubsub.parts, close)
+
+    def asks_sentinels(self, shard: int) -> bool:
+        return False
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
         cluster = BlockingCluster(self.map, timeouts)

@@ -42,6 +42,7 @@ class Shards:
         self.keys = Keys(prefix, bus.redis.partitions)
         self._bus = bus
         self._redis = bus.redis
+        self._redis.seal = self.keys.seal
 
     def affected_by(self, shards: Collection[int]) -> Affects:
         """Return a function that returns whether a channel belongs to one of these shards."""

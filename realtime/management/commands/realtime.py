@@ -1,6 +1,6 @@
 """`manage.py realtime`: tokens, configuration, the server API and a doctor, from a terminal.
 
-The sub-commands are in `realtime.console`.
+The sub-commands are in `realtime.tools`.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from django.core.management.base import BaseCommand, CommandError, CommandParser
 
 from realtime.auth.keys import InvalidKey
 from realtime.config.reader import InvalidOptions
-from realtime.console import SUB_COMMANDS, terminal
-from realtime.console.base import (
+from realtime.errors import EngineUnavailable, Error
+from realtime.payload import is_text
+from realtime.tools import terminal
+from realtime.tools.base import (
     Answer,
     SubCommand,
     escape_for_terminal,
     escape_json_for_terminal,
 )
-from realtime.errors import EngineUnavailable, Error
-from realtime.payload import is_text
+from realtime.tools.commands import SUB_COMMANDS
 
 _PATHS = {"pythonpath"}
 """Arguments that may be any bytes."""

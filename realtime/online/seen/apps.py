@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from django.apps import AppConfig
+from realtime.config import parts
 
 
-class SeenConfig(AppConfig):
+class SeenConfig(parts.Part):
     """Has the table. The app `realtime.online` starts the writer."""
 
     name = "realtime.online.seen"

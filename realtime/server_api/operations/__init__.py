@@ -1,6 +1,6 @@
 """Rules of the server API: one coroutine for each method, on a member of the service.
 
-`publishing` changes streams, `users` acts on the connections of users, `queries` and `activity`
+`publishing` changes streams, `users` acts on the connections of users, `queries`
 ask. Data are payloads, and results are messages. `methods` speaks bytes above this, and `functions`
 Python objects: both keep the same rules.
 
@@ -14,7 +14,6 @@ docs/protocol.md, 6.4.
 
 from realtime.errors import EngineUnavailable, Error, NoReply
 from realtime.server_api.errors import EngineAway, OutcomeUnknown
-from realtime.server_api.operations.activity import activity
 from realtime.server_api.operations.publishing import (
     Checked,
     broadcast,
@@ -54,7 +53,6 @@ __all__ = [
     "MAX_BLOCK_SECONDS",
     "Checked",
     "ListedChannels",
-    "activity",
     "api_error",
     "block",
     "blocked",

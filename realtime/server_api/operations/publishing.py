@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from realtime.channel_rules import check_channel
+from realtime.channel_rules import check_channel, check_data
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import BadRequest, EngineUnavailable, Error, NoReply, NotAvailable
@@ -33,9 +33,11 @@ def check_new(new: NewPublication, config: Config) -> ChannelOptions:
 
     Raises:
         NotAvailable: the publication has a version, and is not kept.
+        NotAnObject: `publication_data_format` wants a JSON object.
         BadRequest: the data do not have the type that is declared for the channel.
     """
     options = check_kept(new, config)
+    check_data(options, new.data)
     if config.types is not None:
         config.types.check_sent(new.channel, new.data)
     return options
@@ -44,7 +46,8 @@ def check_new(new: NewPublication, config: Config) -> ChannelOptions:
 def check_kept(new: NewPublication, config: Config) -> ChannelOptions:
     """Return the options of the channel that a kept publication is for.
 
-    Its type was checked before it was kept. Types may have changed since, and it is committed.
+    Its data were checked before it was kept. What they must be may have changed since, and it is
+    committed.
 
     Raises:
         NotAvailable: the publication has a version, and is not kept in a history.
@@ -106,7 +109,7 @@ async def publish_checked(
         if isinstance(result, EngineUnavailable):
             failures.append(result)
         else:
-            positions.append(result)
+            positions.append(result.position)
     if failures:
         unknown = [failure for failure in failures if isinstance(failure, NoReply)]
         if not unknown and len(failures) < len(results):

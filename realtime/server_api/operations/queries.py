@@ -7,7 +7,13 @@ from typing import NamedTuple
 
 from realtime.channel_rules import check_channel
 from realtime.cluster.member import Member
-from realtime.cluster.survey import ConnectionsAnswer, SubscribersAnswer, SurveyResult
+from realtime.cluster.survey import (
+    AskConnections,
+    AskSubscribers,
+    ConnectionsAnswer,
+    SubscribersAnswer,
+    SurveyResult,
+)
 from realtime.config.options import ChannelOptions
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import BadRequest, LimitExceeded, NotAvailable
@@ -133,7 +139,7 @@ async def connections(member: Member, user: UserID) -> SurveyResult[ConnectionsA
     """
     if not user:
         raise BadRequest
-    return await member.connections(user)
+    return await member.survey(AskConnections(user), ConnectionsAnswer)
 
 
 async def subscribers(
@@ -146,7 +152,7 @@ async def subscribers(
     """
     if len(channels) > MAX_SURVEYED_CHANNELS:
         raise LimitExceeded
-    return await member.subscribers(channels)
+    return await member.survey(AskSubscribers(tuple(channels)), SubscribersAnswer)
 
 
 async def numbers_of_subscribers(
@@ -157,7 +163,7 @@ async def numbers_of_subscribers(
     missing: set[str] = set()
     for start in range(0, len(channels), MAX_SURVEYED_CHANNELS):
         part = channels[start : start + MAX_SURVEYED_CHANNELS]
-        surveyed = await member.subscribers(part)
+        surveyed = await subscribers(member, part)
         missing.update(surveyed.missing)
         for answer in surveyed.answers:
             for channel, number in zip(part, answer.numbers, strict=False):

@@ -87,6 +87,15 @@ class Claims:
             timer.cancel()
             self._node.spawn(self._release(session))
 
+    def renew_all(self) -> None:
+        """Renew every claim soon: the engine was away, and may have lost them."""
+        self._node.spawn(self._renew_all())
+
+    async def _renew_all(self) -> None:
+        for session in list(self._renewals):
+            if session in self._renewals:
+                await self._renew(session)
+
     async def _renew(self, session: str) -> None:
         with contextlib.suppress(EngineUnavailable):  # the next renewal is early enough
             await self.claim(session)

@@ -26,6 +26,7 @@ class IncomingFrames:
     ) -> None:
         """Args: `spawn` runs a coroutine in a task of the node."""
         self._dispatcher: Dispatcher | None = dispatcher
+        dispatcher.client.session.lost_pongs = 0
         self._spawn = spawn
         self._frames: deque[bytes] = deque()
         self._bytes = 0

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 
 import msgspec
 
 from realtime.cluster.direct import NodeID
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.relay_messages import (
@@ -47,7 +49,7 @@ class RelayLink:
         """Ask another node and return its answer.
 
         Raises:
-            NotOwnerError: the session belongs to another auth session than the request's.
+            NotOwnerError: the session belongs to another client.
             EngineUnavailable: no answer within `timeout` seconds.
         """
         body = msgspec.json.encode(question)
@@ -64,7 +66,7 @@ class RelayLink:
                 the client: then any answer shows that it is alive.
 
         Raises:
-            NotOwnerError: the session belongs to another auth session than the request's.
+            NotOwnerError: the session belongs to another client.
             EngineUnavailable: it is not known whether the owner took it.
         """
         asking = asyncio.ensure_future(self.ask(to, question, DELIVER_TIMEOUT))
@@ -83,6 +85,20 @@ class RelayLink:
             EngineUnavailable: the engine did not take it.
         """
         await self._direct.send(to, self._subject, msgspec.json.encode(message))
+
+
+@asynccontextmanager
+async def in_time(began: float) -> AsyncIterator[None]:
+    """Bound what a request waits for another node, from the moment when it began.
+
+    Raises:
+        EngineUnavailable: the time is over.
+    """
+    try:
+        async with asyncio.timeout_at(began + DELIVER_TIMEOUT):
+            yield
+    except TimeoutError:
+        raise EngineUnavailable("the other node, or Redis, did not answer in time") from None
 
 
 async def answer(yes: bool) -> bytes:

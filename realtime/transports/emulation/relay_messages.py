@@ -34,9 +34,13 @@ ANSWER_TIMEOUT = 2.0
 """Seconds the other node has to answer."""
 CHECK_TIMEOUT = ANSWER_TIMEOUT / 2
 """Seconds a relay node has to answer Check: the owner has to answer a question meanwhile."""
-DELIVER_TIMEOUT = 10.0
-"""Seconds the owner has to take frames: it may have to handle earlier ones first. The relay node
-asks meanwhile whether the owner is alive."""
+DELIVER_TIMEOUT = 4.5
+"""Seconds until a request that brings frames for another node has its answer: clients wait for 5.
+The owner may have to handle earlier frames first. The relay node asks meanwhile whether the owner
+is alive."""
+LISTS_DOUBTFUL = 10.0
+"""Seconds after an outage of the engine in which a node or a session may be missing in its lists,
+because Redis has lost them and the owners have not listed them again."""
 UNWATCHED_TIMEOUT = 2 * WATCH_INTERVAL + ANSWER_TIMEOUT
 """Seconds without Watch after which the owner gives up a remote receiver."""
 
@@ -51,6 +55,8 @@ class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
     """Bytes of frames after which it is full; 0: after one frame."""
     auth_session: str | None = None
     """The auth session of the request, "" for none; None: an older node relays, and cannot say."""
+    proofs: tuple[str, ...] | None = None
+    """See `ownership.Bearer`; None as above."""
 
 
 class Watch(msgspec.Struct, frozen=True, tag="watch", array_like=True):
@@ -80,7 +86,8 @@ class Deliver(msgspec.Struct, frozen=True, tag="deliver", array_like=True):
     session: str
     frames: list[str]
     auth_session: str | None = None
-    """As in Attach."""
+    proofs: tuple[str, ...] | None = None
+    """Both as in Attach."""
 
 
 class Written(msgspec.Struct, frozen=True, tag="written", array_like=True):
@@ -112,7 +119,7 @@ _decoder: msgspec.json.Decoder[RelayMessage] = msgspec.json.Decoder(RelayMessage
 
 YES, NO = b"true", b"false"
 FORBIDDEN = b"null"
-"""Answer to Attach and Deliver: the session belongs to another auth session."""
+"""Answer to Attach and Deliver: the session belongs to another client."""
 
 
 def answer(yes: bool) -> bytes:

@@ -23,7 +23,7 @@ from realtime.transports.emulation.relay_messages import (
     Watch,
     Written,
 )
-from realtime.transports.emulation.session import NotOwnerError, Session
+from realtime.transports.emulation.session import Session
 
 FindSession = Callable[[str], Awaitable[Session | None]]
 """Returns the session of this name at this node, once no claim on it is under way."""
@@ -148,7 +148,7 @@ class RemoteReceivers:
         session = await self._find(message.session)
         if session is None:
             return relay_messages.NO
-        if not _may_use(session, message):
+        if not session.is_of(message):
             return relay_messages.FORBIDDEN
         key = relay_node, message.receiver
         receiver = RemoteReceiver(
@@ -183,23 +183,11 @@ class RemoteReceivers:
             receiver.release()
 
 
-def _may_use(session: Session, message: Attach | Deliver) -> bool:
-    """Return whether the request that a message relays may use a session."""
-    auth_session = message.auth_session
-    if auth_session is None:
-        return True  # of an older node, during an upgrade
-    try:
-        session.check_owner(lambda: auth_session)
-    except NotOwnerError:
-        return False
-    return True
-
-
 async def on_deliver(session: Session | None, message: Deliver) -> bytes:
     """Give frames of the client to its session."""
     if session is None:
         return relay_messages.NO
-    if not _may_use(session, message):
+    if not session.is_of(message):
         return relay_messages.FORBIDDEN
     try:
         async with asyncio.timeout(DELIVER_TIMEOUT):  # the relay node does not wait longer

@@ -14,7 +14,8 @@ from realtime.cluster.direct import NodeID
 from realtime.errors import Disconnect, EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation.framing import Framing
-from realtime.transports.emulation.relay_link import RelayLink
+from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.relay_link import RelayLink, in_time
 from realtime.transports.emulation.relay_messages import (
     ANSWER_TIMEOUT,
     WATCH_INTERVAL,
@@ -92,11 +93,12 @@ class RelayedResponses:
     def __contains__(self, number: int) -> bool:
         return number in self._responses
 
-    def session(self, owner: NodeID, name: str, auth_session: str) -> RemoteSession:
+    def session(self, owner: NodeID, name: str, bearer: Bearer, began: float) -> RemoteSession:
         """Return the session of this name at its owner, for one request.
 
         Args:
-            auth_session: the auth session of the request; "" for none.
+            bearer: the request.
+            began: when the request came, as the node's event loop counts.
         """
         return RemoteSession(
             self._node,
@@ -106,7 +108,8 @@ class RelayedResponses:
             owner,
             self._responses,
             next(self._numbers),
-            auth_session,
+            bearer,
+            began,
         )
 
     def on_written(self, message: Written) -> None:
@@ -127,13 +130,15 @@ class RemoteSession:
         owner: NodeID,
         responses: dict[int, RelayedResponse],
         number: int,
-        auth_session: str,
+        bearer: Bearer,
+        began: float,
     ) -> None:
         """
         Args:
             responses: holds the response of this request while it is attached.
             number: the response's key there.
-            auth_session: the auth session of the request; "" for none.
+            bearer: the request.
+            began: when the request came, as the node's event loop counts.
         """
         self._node = node
         self._link = link
@@ -142,23 +147,23 @@ class RemoteSession:
         self._owner = owner
         self._responses = responses
         self._number = number
-        self._auth_session = auth_session
+        self._bearer = bearer
+        self._began = began
         self._watching: asyncio.Task[None] | None = None
 
     async def attach(self, receiver: Response) -> None:
         """Let the session write to a receiver.
 
         Raises:
-            NotOwnerError: the session belongs to another auth session.
+            NotOwnerError: the session belongs to another client.
             SessionGoneError: the owner does not have the session, or did not answer.
         """
         release = Release(self._name, self._number)
         response = RelayedResponse(receiver, self._framing, lambda: self._send_soon(release))
         self._responses[self._number] = response
+        shown = self._bearer.auth_session, self._bearer.proofs
         try:
-            attached = await self._ask(
-                Attach(self._name, self._number, receiver.limit, self._auth_session)
-            )
+            attached = await self._ask(Attach(self._name, self._number, receiver.limit, *shown))
         except NotOwnerError:
             del self._responses[self._number]
             raise
@@ -185,12 +190,13 @@ class RemoteSession:
         """As `AnySession.deliver`.
 
         Raises:
-            NotOwnerError: the session belongs to another auth session.
+            NotOwnerError: the session belongs to another client.
             EngineUnavailable: it is not known whether the frames were taken.
         """
         texts = [frame.decode() for frame in frames]
-        message = Deliver(self._name, texts, self._auth_session)
-        return await self._link.deliver(self._owner, message, Watch(self._name, self._number))
+        message = Deliver(self._name, texts, self._bearer.auth_session, self._bearer.proofs)
+        async with in_time(self._began):
+            return await self._link.deliver(self._owner, message, Watch(self._name, self._number))
 
     async def _watch(self, response: RelayedResponse) -> None:
         watch = Watch(self._name, self._number)

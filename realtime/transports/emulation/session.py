@@ -34,8 +34,8 @@ Invariants:
 - At most one receiver takes frames; each frame goes to exactly one. `ready` is true only in OPEN.
 - A session ends once, and its last frame never changes.
 - A session that ends closes its client; a client that closes ends its session.
-- A session that began with an auth session belongs to it: until the session ends, only requests
-  that bear the same one can read from it and write to it. Its name proves nothing.
+- A session belongs to the client that began it: until the session ends, only its requests can read
+  from it and write to it. Its name proves nothing. See `ownership`.
 
 See docs/protocol.md, 8, for the timeouts and close codes.
 """
@@ -44,7 +44,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import hmac
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -55,6 +54,7 @@ from realtime.node.node import Node
 from realtime.protocol.frames import Frame
 from realtime.transports.emulation.framing import Framing
 from realtime.transports.emulation.incoming import IncomingFrames
+from realtime.transports.emulation.ownership import ANYONE, Owner, Shown
 from realtime.transports.emulation.response import Receiver
 
 SESSION_TIMEOUT = 5.0
@@ -70,7 +70,7 @@ ABANDONED = 3000, "Go away!"
 
 
 class NotOwnerError(Exception):
-    """A request does not bear the auth session that the session belongs to."""
+    """A request is not of the client that the session belongs to."""
 
 
 class AnySession(Protocol):
@@ -104,11 +104,11 @@ class Session:
         heartbeat_delay: float,
         ended: Callable[[], None],
         forget: Callable[[], None],
-        owner: str = "",
+        owner: Owner = ANYONE,
     ) -> None:
         """
         Args:
-            owner: the auth session that the session belongs to; "" for none.
+            owner: whom the session belongs to.
             heartbeat_delay: seconds after which a quiet stream gets a heartbeat; 0 for never.
             ended: called when the session ends.
             forget: called when requests need not find the session any more.
@@ -139,21 +139,9 @@ class Session:
 
     # for requests
 
-    def check_owner(self, auth_session: Callable[[], str]) -> None:
-        """Check that a request may use the session.
-
-        Args:
-            auth_session: returns the auth session of the request; called if it matters.
-
-        Raises:
-            NotOwnerError: the session belongs to another one, and has not ended.
-        """
-        if (
-            self._owner
-            and self._last is None
-            and not hmac.compare_digest(self._owner, auth_session())
-        ):
-            raise NotOwnerError
+    def is_of(self, request: Shown) -> bool:
+        """Return whether a request may use the session: it is of its client, or it has ended."""
+        return self._last is not None or self._owner.sent(request)
 
     async def attach(self, receiver: Receiver) -> None:
         """Write to a receiver from now on, unless it ends before that.

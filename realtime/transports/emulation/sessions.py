@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.ownership import Bearer
 from realtime.transports.emulation.response import Response
-from realtime.transports.emulation.session import AnySession, Session
+from realtime.transports.emulation.session import AnySession, NotOwnerError, Session
 
 
 class Sessions:
@@ -24,51 +22,45 @@ class Sessions:
         self._heartbeat_delay = heartbeat_delay
         self._sessions: dict[str, Session] = {}
 
-    async def attach(
-        self, name: str, receiver: Response, handshake: Callable[[], Handshake]
-    ) -> AnySession:
+    async def attach(self, name: str, receiver: Response, bearer: Bearer) -> AnySession:
         """Attach a receiver to a session; the first request of a session makes it.
 
         Args:
-            handshake: returns the handshake of the request; called if it matters.
+            bearer: the request.
 
         Raises:
-            NotOwnerError: the session belongs to another auth session than the request's.
+            NotOwnerError: the session belongs to another client.
             EngineUnavailable: it cannot be known which node has the session.
             NotAdmitted: the session would be new, and the process takes no connection now.
         """
-        session = self._existing(name, handshake) or self._make(name, self._admitted(handshake))
+        session = self._existing(name, bearer) or self._make(name, bearer)
         await session.attach(receiver)
         return session
 
-    async def find(self, name: str, handshake: Callable[[], Handshake]) -> AnySession | None:
+    async def find(self, name: str, bearer: Bearer) -> AnySession | None:
         """Return the session that a request writes to; None if there is none.
 
         Arguments and errors are those of `attach`.
         """
-        return self._existing(name, handshake)
+        return self._existing(name, bearer)
 
-    def _existing(self, name: str, handshake: Callable[[], Handshake]) -> Session | None:
+    def _existing(self, name: str, bearer: Bearer) -> Session | None:
         session = self._sessions.get(name)
-        if session is not None:
-            session.check_owner(lambda: self._node.hooks.auth_session_of(handshake()))
+        if session is not None and not session.is_of(bearer):
+            raise NotOwnerError
         return session
 
-    def _admitted(self, handshake: Callable[[], Handshake]) -> Handshake:
-        """Return the handshake of a new session; raises NotAdmitted."""
-        opening = handshake()
-        self._node.admission.check(opening.address)
-        return opening
-
-    def _make(self, name: str, handshake: Handshake) -> Session:
+    def _make(self, name: str, bearer: Bearer) -> Session:
+        """Make a session; raises NotAdmitted."""
+        self._node.admission.check(bearer.handshake.address)
         session = self._sessions[name] = Session(
             self._node,
             self._framing,
-            handshake,
+            bearer.handshake,
             heartbeat_delay=self._heartbeat_delay,
             ended=lambda: self._ended(name),
             forget=lambda: self._forget(name),
-            owner=self._node.hooks.auth_session_of(handshake),
+            owner=bearer.begin(),
         )
         return session
 

@@ -6,20 +6,22 @@ by its claim and relay.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 
 import msgspec
 
 from realtime.cluster.direct import NodeID
 from realtime.engine.nodes import Cluster
+from realtime.errors import EngineUnavailable
 from realtime.node.admission import NotAdmitted
-from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.claims import Claims
 from realtime.transports.emulation.framing import Framing
-from realtime.transports.emulation.relay_link import RelayLink, answer
+from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.relay_link import RelayLink, answer, in_time
 from realtime.transports.emulation.relay_messages import (
+    LISTS_DOUBTFUL,
     Attach,
     Check,
     Deliver,
@@ -31,7 +33,6 @@ from realtime.transports.emulation.relay_messages import (
 from realtime.transports.emulation.remote_receiver import RemoteReceivers, on_deliver
 from realtime.transports.emulation.remote_session import (
     RelayedResponses,
-    RemoteSession,
     SessionGoneError,
 )
 from realtime.transports.emulation.response import Response
@@ -56,62 +57,60 @@ class SharedSessions(Sessions):
         self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
         self._responses = RelayedResponses(node, self._link, framing)
         self._link.on_message(self._on_message)
+        node.interruptions.when_over.append(self._claims.renew_all)
 
-    async def attach(
-        self, name: str, receiver: Response, handshake: Callable[[], Handshake]
-    ) -> AnySession:
+    async def attach(self, name: str, receiver: Response, bearer: Bearer) -> AnySession:
         if name not in self._sessions:
-            owner = await self._own(name, handshake)
+            owner = await self._own(name, bearer)
             if owner != self._node.uid:
-                return await self._attach_at(owner, name, receiver, handshake)
-        return await super().attach(name, receiver, handshake)
+                return await self._attach_at(owner, name, receiver, bearer)
+        return await super().attach(name, receiver, bearer)
 
-    async def find(self, name: str, handshake: Callable[[], Handshake]) -> AnySession | None:
-        session = self._existing(name, handshake)
+    async def find(self, name: str, bearer: Bearer) -> AnySession | None:
+        session = self._existing(name, bearer)
         if session is not None:
             return session
-        await self._link.open()
-        owner = await self._claims.owner(name)
+        began = self._node.loop.time()
+        async with in_time(began):
+            await self._link.open()
+            owner = await self._claims.owner(name)
+        if owner is None and self._node.outage.within(LISTS_DOUBTFUL):
+            raise EngineUnavailable("sessions may not be claimed again")
         if owner is None or owner == self._node.uid:
             return None
-        return self._remote(owner, name, handshake)
+        return self._responses.session(owner, name, bearer, began)
 
-    def _remote(
-        self, owner: NodeID, name: str, handshake: Callable[[], Handshake]
-    ) -> RemoteSession:
-        return self._responses.session(owner, name, self._node.hooks.auth_session_of(handshake()))
-
-    async def _own(self, name: str, handshake: Callable[[], Handshake]) -> NodeID:
+    async def _own(self, name: str, bearer: Bearer) -> NodeID:
         """Return the owner of a session, which may be this node from now on."""
         async with self._claims.lock(name):
             await self._link.open()
             owner = await self._claims.claim(name)
             if owner == self._node.uid and name not in self._sessions:
                 try:
-                    self._make(name, self._admitted(handshake))
+                    self._make(name, bearer)
                 except NotAdmitted:
                     await self._claims.drop(name, owner)
                     raise
         return owner
 
     async def _attach_at(
-        self, owner: NodeID, name: str, receiver: Response, handshake: Callable[[], Handshake]
+        self, owner: NodeID, name: str, receiver: Response, bearer: Bearer
     ) -> AnySession:
-        session = self._remote(owner, name, handshake)
+        session = self._responses.session(owner, name, bearer, self._node.loop.time())
         try:
             await session.attach(receiver)
         except SessionGoneError as error:
             await self._claims.drop(name, owner)
             if error.__cause__ is None:  # the owner was about to forget the session
-                return await self.attach(name, receiver, handshake)
+                return await self.attach(name, receiver, bearer)
             # the owner is dead, and with it a session that the client believes in
             if not receiver.finishing:
                 receiver.write(self._framing.close(*INTERRUPTED))
                 receiver.finish()
         return session
 
-    def _make(self, name: str, handshake: Handshake) -> Session:
-        session = super()._make(name, handshake)
+    def _make(self, name: str, bearer: Bearer) -> Session:
+        session = super()._make(name, bearer)
         self._claims.keep(name)
         return session
 

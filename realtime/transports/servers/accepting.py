@@ -12,6 +12,8 @@ import socket
 from collections.abc import Callable
 from contextlib import suppress
 
+from realtime.transports.servers.listening import LISTEN_BACKLOG
+
 logger = logging.getLogger("realtime.daphne")
 
 ACCEPT_AT_ONCE = 32
@@ -42,21 +44,32 @@ class Acceptor:
         self._loop.remove_reader(self._listener)
         self._listener.close()
 
+    def finish(self) -> None:
+        """Accept what waits, and close: where no other process listens, nobody is cut off."""
+        if self._listener.fileno() < 0:
+            return
+        for _ in range(0, LISTEN_BACKLOG, ACCEPT_AT_ONCE):
+            if not self._accept():
+                break
+        self.close()
+
     def _go_on(self) -> None:
         self._loop.add_reader(self._listener, self._accept)
 
-    def _accept(self) -> None:
+    def _accept(self) -> bool:
+        """Return whether more connections may wait."""
         for _ in range(ACCEPT_AT_ONCE):
             try:
                 connection, _address = self._listener.accept()
             except (BlockingIOError, InterruptedError, ConnectionAbortedError):
-                return  # another process was quicker, or the peer has gone
+                return False  # another process was quicker, or the peer has gone
             except OSError as error:
                 logger.error("Cannot accept connections, trying again in %g s: %s", PAUSE, error)
                 self._loop.remove_reader(self._listener)
                 self._timer = self._loop.call_later(PAUSE, self._go_on)
-                return
+                return False
             with connection:
                 connection.setblocking(False)
                 with suppress(OSError):  # the peer has gone already
                     self._adopt(connection.fileno())
+        return True

@@ -24,15 +24,19 @@ import logging
 import signal
 import sys
 import threading
+import time
 from collections.abc import Callable
 from http import HTTPStatus
 from types import FrameType
 from typing import TYPE_CHECKING, Any
 
+from realtime.node.drain import CLOSE_INTERVAL
+from realtime.node.node import ENGINE_STOP_TIMEOUT, SHUTDOWN_TIMEOUT
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.serving import serving
 from realtime.transports.asgi import Headers, Send
 from realtime.transports.servers import signals
+from realtime.transports.servers.listening import LISTEN_BACKLOG
 from realtime.transports.websocket_transport import WebSocketTransport
 
 if TYPE_CHECKING:
@@ -51,6 +55,9 @@ _NEEDED = (
 logs_failed_start = True
 """Whether to log why the service could not start with the reactor. In a worker, its
 supervisor logs the reason."""
+
+ANSWER_MOST = SHUTDOWN_TIMEOUT - ENGINE_STOP_TIMEOUT
+"""Seconds for the last requests, when every client was closed."""
 
 TOO_LARGE = "realtime.too_large"
 """Type of the event in place of a message that is larger than the limit."""
@@ -79,6 +86,8 @@ def problem() -> str | None:
     for name in ("connectionLost", "gotLength", "handleContentChunk", "process"):
         if not hasattr(request, name):
             return f"daphne's WebRequest has no {name}"
+    if not hasattr(importlib.import_module(_SERVER).Server, "kill_all_applications"):
+        return "daphne's Server has no kill_all_applications"
     return None
 
 
@@ -152,23 +161,14 @@ def _offer_http_1(factory: Any) -> list[bytes]:
 def _live_with_reactor() -> None:
     """Start and stop the service with daphne's reactor."""
     reactor: Any = importlib.import_module("twisted.internet.reactor")
-    defer = importlib.import_module("twisted.internet.defer")
 
     def start() -> None:
         # if it fails, the first request tries again and logs
         asyncio.ensure_future(serving.start()).add_done_callback(_started)
 
-    def stop() -> Any:
-        serving.on_signal()
-        take_second_signal(reactor)
-        stopping = asyncio.ensure_future(serving.stop(process_ends=True))
-        return defer.Deferred.fromFuture(stopping)
-
     reactor.callWhenRunning(start)
-    reactor.addSystemEventTrigger("before", "shutdown", stop)
     server: Any = importlib.import_module(_SERVER).Server
-    if hasattr(server, "kill_all_applications"):
-        server.kill_all_applications = let_begin(server.kill_all_applications)
+    server.kill_all_applications = stop_before(server.kill_all_applications)
 
 
 def take_second_signal(reactor: Any) -> None:
@@ -187,24 +187,60 @@ def take_second_signal(reactor: Any) -> None:
                 signal.signal(number, handle)
 
 
-def let_begin(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """Return daphne's method that cancels all applications, called when every client was closed.
+def stop_before(kill: Callable[[Any], Any]) -> Callable[[Any], Any]:
+    """Return a method that stops the service before daphne's, which cancels all applications.
 
-    It is called a turn of the loop later at least: an application that is cancelled before its
-    first step can neither accept its connection nor close it with an advice.
+    When every client was closed, the server refuses connections, and answers those that it has
+    accepted. A system closes those that wait to be accepted when the last process with their port
+    ends.
     """
+    reactor: Any = importlib.import_module("twisted.internet.reactor")
     defer = importlib.import_module("twisted.internet.defer")
 
-    async def kill_later(server: Any) -> None:
+    async def stop(server: Any) -> None:
         await serving.drained()
+        _close_ports(reactor, server)
+        deadline = time.monotonic() + ANSWER_MOST
+        # an application that is cancelled before its first step can close no connection with advice
         await asyncio.sleep(0)
-        await kill(server).asFuture(asyncio.get_running_loop())
+        while _is_asked(server) and time.monotonic() < deadline:
+            await asyncio.sleep(CLOSE_INTERVAL)
+        stopping = asyncio.ensure_future(serving.stop(process_ends=True))
+        try:
+            await kill(server).asFuture(asyncio.get_running_loop())
+        finally:
+            await stopping
 
     @functools.wraps(kill)
-    def let_begin_and_kill(server: Any) -> Any:
-        return defer.Deferred.fromFuture(asyncio.ensure_future(kill_later(server)))
+    def stop_and_kill(server: Any) -> Any:
+        serving.on_signal()
+        take_second_signal(reactor)
+        return defer.Deferred.fromFuture(asyncio.ensure_future(stop(server)))
 
-    return let_begin_and_kill
+    return stop_and_kill
+
+
+def _close_ports(reactor: Any, server: Any) -> None:
+    """Accept the connections that wait, and have the system refuse others."""
+    if (acceptor := getattr(server, "acceptor", None)) is not None:
+        acceptor.finish()
+    port_class = importlib.import_module("twisted.internet.tcp").Port
+    for port in reactor.getReaders():
+        if isinstance(port, port_class):
+            port.numberAccepts = LISTEN_BACKLOG
+            port.doRead()
+            port.stopReading()
+            port.connectionLost(None)  # stopListening does that a turn later
+
+
+def _is_asked(server: Any) -> bool:
+    """Return whether a request or a handshake has no answer, or has to come."""
+    channels = importlib.import_module("realtime.transports.servers.daphne_channel")
+    return bool(channels.TimedChannel.without_head) or any(
+        not hasattr(protocol, "state") or protocol.state == protocol.STATE_CONNECTING
+        for protocol, connection in server.connections.items()
+        if (application := connection.get("application_instance")) and not application.done()
+    )
 
 
 def _started(starting: asyncio.Future[Any]) -> None:

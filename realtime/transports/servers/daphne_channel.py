@@ -7,7 +7,7 @@ that sends a byte of a head now and then keeps its connection for ever.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 from twisted.internet.tcp import Server
 from twisted.protocols.basic import LineReceiver
@@ -34,6 +34,8 @@ class TimedChannel(_Channel):  # type: ignore[misc]
     answers: Callable[[Any, PlainPost], bool] = staticmethod(lambda channel, post: False)
     """Runs the application for a plain request; see `daphne_api.answerer`."""
     requests: list[Any]
+    without_head: ClassVar[set[TimedChannel]] = set()
+    """Those whose next head has to come."""
     _is_new = True
     """Whether nothing has come."""
     _receives_head = False
@@ -53,9 +55,9 @@ class TimedChannel(_Channel):  # type: ignore[misc]
         if self._is_new:
             self._is_new = False
             handshake = plain_handshake(data)
+            self._end_head()
             if handshake is not None and self.opens(self, handshake):
                 return
-            self._receives_head = False
         if (
             not self._receives_head
             and self.line_mode
@@ -71,17 +73,23 @@ class TimedChannel(_Channel):  # type: ignore[misc]
 
     def allHeadersReceived(self) -> None:  # noqa: N802 - Twisted's name
         """End the head: Twisted's own time-out holds again."""
-        self._receives_head = False
+        self._end_head()
         self.setTimeout(self.idle_timeout)
         super().allHeadersReceived()
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
         """End the connection as Twisted does, and leave nothing to the garbage collector."""
         super().connectionLost(reason)
+        self._end_head()
         self._transferDecoder = None  # of a body that did not end: it holds the channel
+
+    def _end_head(self) -> None:
+        self._receives_head = False
+        self.without_head.discard(self)
 
     def _begin_head(self) -> None:
         self._receives_head = True
+        self.without_head.add(self)
         # Twisted searches all timers for one that is to end sooner, and none for a new one
         self.setTimeout(None)
         self.setTimeout(HEAD_TIMEOUT)

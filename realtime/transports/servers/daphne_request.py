@@ -19,9 +19,12 @@ from daphne.http_protocol import WebRequest
 from realtime.config.reader import InvalidOptions
 from realtime.server_api import http
 from realtime.serving import serving
-from realtime.transports.asgi import Scope
+from realtime.transports.asgi import REQUEST_TIMEOUT, Scope
+from realtime.transports.bodies import BODY_TIMEOUT, Expected
 from realtime.transports.servers.daphne_body import BodyReader, SpooledBody
 from realtime.transports.servers.daphne_channel import backlog_of
+
+TIMED_OUT = http.Response(*REQUEST_TIMEOUT, "text/plain; charset=utf-8")
 
 ROOT_PATH = b"daphne-root-path"
 
@@ -29,20 +32,22 @@ LINGER_TIMEOUT = 5.0
 """Seconds for which the body of a refused request is dropped before the connection is closed. A
 peer that still writes would otherwise get a reset in place of the response."""
 
-BodyRule: TypeAlias = Callable[[Scope], tuple[http.Response | None, int | None]]
-"""From the head of a request with a body: the response that refuses it, and the largest size of the
-body in bytes, None for no limit."""
+BodyRule: TypeAlias = Callable[[Scope], Expected]
 
 
 class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
     """Every HTTP request of the site. For applications it behaves like daphne's own."""
 
-    rule: BodyRule = staticmethod(lambda scope: (None, None))
+    rule: BodyRule = staticmethod(lambda scope: Expected())
     """What `servers.daphne.install` was given last."""
     content: Any
     uri: bytes
-    _limit: int | None = None
+    _length: int | None = None
+    """Size of the body in bytes, if the head says it."""
+    _expected = Expected()
     _size = 0
+    _timer: Any = None
+    """That of a body that has to come in time."""
     _linger: Any = None
     """The timer of a request that was refused."""
 
@@ -62,27 +67,64 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         refusal = None
         # without decoder there is no body; HTTP/2 has other channels
         if length != 0 and getattr(self.channel, "_transferDecoder", None) is not None:
-            refusal, self._limit = self._decide()
-            if length is not None and self._limit is not None and length > self._limit:
+            self._length, self._expected = length, self._decide()
+            refusal, limit = self._expected.refusal, self._expected.limit
+            if length is not None and limit is not None and length > limit:
                 refusal = refusal or http.TOO_LARGE
         super().gotLength(length if refusal is None else 0)
         if refusal is not None:
-            self._refuse(refusal)
+            self._refuse(refusal, self._expected.retry_after)
+        elif self._expected.incoming is not None:
+            self._timer = self.channel.callLater(BODY_TIMEOUT, self._check_time, BODY_TIMEOUT)
+            if self._expected.admission is not None:
+                self._expected.admission.arriving += 1
 
     def handleContentChunk(self, data: bytes) -> None:  # noqa: N802 - Twisted's name
         """Take in a part of the body, if it may come."""
         self._size += len(data)
         if self._linger is not None:
             return
-        if self._limit is not None and self._size > self._limit:
-            self.content.close()
-            self.content = BytesIO()
-            self._refuse(http.TOO_LARGE)
+        limit, incoming = self._expected.limit, self._expected.incoming
+        is_last = self._size == self._length
+        if limit is not None and self._size > limit:
+            self._refuse_rest(http.TOO_LARGE)
+        elif incoming is not None and not incoming.take(len(data), self._give_way, is_last=is_last):
+            self._give_way()
+        else:
+            super().handleContentChunk(data)
+
+    def _check_time(self, seconds: float) -> None:
+        """Refuse the rest of a body that has not come in so many seconds, if that is too slow."""
+        assert self._expected.incoming is not None
+        allowed = self._expected.incoming.seconds
+        if allowed > seconds:
+            self._timer = self.channel.callLater(allowed - seconds, self._check_time, allowed)
+        else:
+            self._refuse_rest(TIMED_OUT)
+
+    def _end_body(self) -> None:
+        """Count the body no more: it has come, or will not."""
+        if (timer := self._timer) is None:
             return
-        super().handleContentChunk(data)
+        self._timer = None
+        if timer.active():
+            timer.cancel()
+        if self._expected.incoming is not None:
+            self._expected.incoming.end()
+        if self._expected.admission is not None:
+            self._expected.admission.arriving -= 1
+
+    def _give_way(self) -> None:
+        self._refuse_rest(http.UNAVAILABLE)
+
+    def _refuse_rest(self, response: http.Response) -> None:
+        self.content.close()
+        self.content = BytesIO()
+        self._refuse(response)
 
     def process(self) -> Any:
         """Run the application, or open a WebSocket, as daphne does."""
+        self._end_body()
         if self._linger is not None:
             self._close()
             return None
@@ -107,7 +149,8 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         super().finish()
 
     def connectionLost(self, reason: Any) -> None:  # noqa: N802 - Twisted's name
-        """Forget the timer, and end the request as daphne does."""
+        """Forget the timers, and end the request as daphne does."""
+        self._end_body()
         if self._linger is not None and self._linger.active():
             self._linger.cancel()
         self._linger = None  # it holds the request
@@ -130,11 +173,11 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
 
     # refusals
 
-    def _decide(self) -> tuple[http.Response | None, int | None]:
+    def _decide(self) -> Expected:
         if self._opens_websocket():
-            return http.BAD_REQUEST, None  # handshakes have no body
+            return Expected(http.BAD_REQUEST)  # handshakes have no body
         scope = self._scope()
-        return (None, None) if scope is None else self.rule(scope)
+        return Expected() if scope is None else self.rule(scope)
 
     def _opens_websocket(self) -> bool:
         upgrade = self.requestHeaders.getRawHeaders(b"upgrade", [b""])
@@ -164,13 +207,16 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         except UnicodeDecodeError:
             return None
 
-    def _refuse(self, response: http.Response) -> None:
+    def _refuse(self, response: http.Response, retry_after: int = 0) -> None:
         """Send a response at once, and close the connection soon."""
+        self._end_body()
         self.requestHeaders.removeHeader(b"expect")  # or Twisted would ask for the body
         head = (
             f"HTTP/1.1 {response.status} {responses[response.status]}\r\n"
             f"Content-Length: {len(response.body)}\r\nConnection: close\r\n"
         )
+        if retry_after:
+            head += f"Retry-After: {retry_after}\r\n"
         if response.content_type is not None:
             head += f"Content-Type: {response.content_type}\r\n"
         self.channel.transport.write(head.encode() + b"\r\n" + response.body)

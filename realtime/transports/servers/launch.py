@@ -21,8 +21,8 @@ import re
 import socket
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
+from realtime.transports.servers.daphne_start import DAPHNE_ARGUMENTS, use_uvloop
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.servers.listening import (
     LISTEN_BACKLOG,
@@ -33,21 +33,6 @@ from realtime.transports.servers.listening import (
     remove_path,
 )
 from realtime.transports.servers.supervisor import Supervisor
-
-PING_INTERVAL = 25
-"""Seconds without incoming frames after which a client is pinged."""
-PING_TIMEOUT = 30
-CONNECT_TIMEOUT = 20
-"""Seconds that a handshake may take, from its head to the answer of the application. It waits while
-many come at once; daphne's own limit is five seconds."""
-DAPHNE_ARGUMENTS = (
-    *("--ping-interval", str(PING_INTERVAL)),
-    *("--ping-timeout", str(PING_TIMEOUT)),
-    *("--websocket_timeout", "-1"),
-    *("--websocket_connect_timeout", str(CONNECT_TIMEOUT)),
-    *("--verbosity", "0"),
-)
-"""What an operator may override."""
 
 
 def main(arguments: Sequence[str]) -> int:
@@ -70,7 +55,9 @@ def main(arguments: Sequence[str]) -> int:
         parser().error(str(error))
     try:
         if options.workers is None:
-            worker: Any = importlib.import_module("realtime.transports.servers.worker")
+            # imported after the arguments were read: it loads the service
+            from realtime.transports.servers import worker
+
             worker.serve(listener, rest, worker.Alone())
             return 0
         return _supervise(listener, options.workers, rest)
@@ -133,16 +120,6 @@ def _mode(text: str) -> int:
     if not re.fullmatch("0?[0-7]{3}", text):
         raise argparse.ArgumentTypeError("three octal digits, such as 660")
     return int(text, 8)
-
-
-def use_uvloop() -> bool:
-    """Use uvloop for new event loops. Return False if it is not installed."""
-    try:
-        uvloop = importlib.import_module("uvloop")
-    except ImportError:
-        return False
-    asyncio.set_event_loop_policy(uvloop.EventLoopPolicy())
-    return True
 
 
 def _escape(host: str) -> str:

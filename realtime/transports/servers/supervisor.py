@@ -15,14 +15,15 @@
 - restarting (SIGHUP): place by place, another worker starts; when it serves, the old one is told to
   stop, and closes its clients; when that is gone, the next place follows. If the new one does not
   serve, the old one stays, and so do the rest. Another SIGHUP meanwhile begins anew afterwards.
-- stopping (SIGTERM, SIGINT): each worker gets an order to stop, and another at each signal.
+- stopping (SIGTERM, SIGINT): each worker gets SIGTERM, and another at each signal. All of them
+  accept connections until their drains are over, as a process alone does.
 - A worker that hangs keeps nothing from going on: one that says nothing for START_MOST seconds, or
   is not gone END_MARGIN seconds after the time that it needs at most, is killed.
 
 Invariants: a place has one worker that accepts connections, or none while it waits for one; two
-while one replaces the other. The socket stays open until the last worker is gone, so a connection
-that waits to be accepted is lost with the whole service only. Workers that lose their supervisor
-stop by themselves.
+while one replaces the other. The socket is open as long as a worker accepts, or may come to: the
+last one accepts what waits before it closes the socket. Workers that lose their supervisor stop by
+themselves.
 """
 
 from __future__ import annotations
@@ -43,6 +44,8 @@ logger = logging.getLogger("realtime.supervisor")
 
 WORKER_MODULE = "realtime.transports.servers.worker"
 READY = b"ready"
+LEAVE = b"leave"
+"""What a worker is told where another one accepts connections in its place."""
 PAUSE_LEAST = 1.0
 PAUSE_MOST = 30.0
 """Seconds until a worker that ended soon is replaced, at first and at most."""
@@ -62,8 +65,11 @@ class CannotStart(Exception):
 class Worker:
     """One process."""
 
-    def __init__(self, process: asyncio.subprocess.Process, said: asyncio.Task[bytes]) -> None:
+    def __init__(
+        self, process: asyncio.subprocess.Process, line: socket.socket, said: asyncio.Task[bytes]
+    ) -> None:
         self.process = process
+        self._line = line
         self._said = said
         self.started_at = time.monotonic()
         self.is_told = False
@@ -92,12 +98,21 @@ class Worker:
 
     def stop(self) -> None:
         """Tell it to stop, and see that it does. Returns at once."""
+        self._see_that_it_stops()
+        with suppress(ProcessLookupError):
+            self.process.send_signal(signal.SIGTERM)
+
+    def leave(self) -> None:
+        """Tell it to stop and to accept no more, and see that it does. Returns at once."""
+        self._see_that_it_stops()
+        with suppress(OSError):
+            self._line.send(LEAVE)
+
+    def _see_that_it_stops(self) -> None:
         if not self.is_told:
             loop = asyncio.get_running_loop()
             loop.call_later(self._end_most + END_MARGIN, self.kill)
         self.is_told = True
-        with suppress(ProcessLookupError):
-            self.process.send_signal(signal.SIGTERM)
 
     def kill(self) -> None:
         """Kill it, if it has not ended. Returns at once."""
@@ -162,6 +177,7 @@ class Supervisor:
 
     def _stop(self) -> None:
         self._stopping.set()
+        self._listener.close()
         for worker in self._processes:
             worker.stop()
 
@@ -181,7 +197,7 @@ class Supervisor:
                 pause = min(2 * pause, PAUSE_MOST)
                 continue
             if place in self._workers:  # a restart was quicker
-                worker.stop()
+                worker.leave()
             elif not self._stopping.is_set():
                 self._put(place, worker)
 
@@ -228,6 +244,8 @@ class Supervisor:
         Raises:
             OSError: the system does not allow that, or Python is not where it was.
         """
+        if self._stopping.is_set():
+            raise OSError("the service stops")
         ours, theirs = socket.socketpair()
         with theirs, ExitStack() as opened:
             opened.enter_context(ours)
@@ -240,7 +258,7 @@ class Supervisor:
             opened.pop_all()
         ours.setblocking(False)
         said = asyncio.create_task(_read(ours))
-        worker = Worker(process, said)
+        worker = Worker(process, ours, said)
         self._processes[worker] = asyncio.create_task(self._forget(worker, ours))
         if self._stopping.is_set():
             worker.stop()
@@ -268,12 +286,18 @@ class Supervisor:
             try:
                 new = await self._start()
             except CannotStart as error:
-                logger.error("The other workers stay, for a new one could not start: %s", error)
+                if self._stopping.is_set():
+                    return False
+                logger.error(
+                    "Rolling restart stopped, the remaining workers keep running:"
+                    " new worker failed: %s",
+                    error,
+                )
                 return False
             old = self._workers.get(place)
             self._put(place, new)
             if old is not None:
-                old.stop()
+                old.leave()
                 await old.process.wait()
                 logger.info("Worker %d has ended", old.process.pid)
         return True

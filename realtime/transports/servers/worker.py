@@ -1,9 +1,10 @@
 """daphne on a listening socket that it is given: `python -m realtime.transports.servers.worker`.
 
-A worker of a supervisor shares its socket with other workers. It accepts connections when its node
-has started, and no more once it is told to stop: those that wait are accepted by others. Over a
-second socket, to its supervisor, it says that it serves or why it cannot. When that socket ends,
-the supervisor has died, and the worker stops as after a signal.
+A worker of a supervisor shares its socket with other workers. It accepts connections from the start
+of its node to the end of its drain. Over a second socket, to its supervisor, it says that it serves
+or why it cannot. What comes from there says that another worker takes its place: it stops, and
+accepts no more, for others accept those that wait. When that socket ends, the supervisor has died,
+and the worker stops as after a signal.
 """
 
 from __future__ import annotations
@@ -20,8 +21,9 @@ from typing import Any
 from realtime.engine import factory
 from realtime.node.node import SHUTDOWN_TIMEOUT
 from realtime.serving import serving
-from realtime.transports.servers import daphne, launch
+from realtime.transports.servers import daphne
 from realtime.transports.servers.accepting import Acceptor
+from realtime.transports.servers.daphne_start import DAPHNE_ARGUMENTS, use_uvloop
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.servers.listening import name_of
 
@@ -63,8 +65,8 @@ def main(arguments: Sequence[str]) -> None:
 class Alone:
     """A process without a supervisor. It serves the site also where the service cannot start."""
 
-    def begin(self, stop: Callable[[], None]) -> None:
-        """Begin to look at whether the process has to stop."""
+    def begin(self, stop: Callable[[], None], leave: Callable[[], None]) -> None:
+        """Begin to look at whether the process has to stop, or to leave the port to others."""
 
     def end(self) -> None:
         """Look no more: the process stops."""
@@ -86,16 +88,19 @@ class Supervised(Alone):
         self.status = 0
         """Exit status of the process."""
 
-    def begin(self, stop: Callable[[], None]) -> None:
+    def begin(self, stop: Callable[[], None], leave: Callable[[], None]) -> None:
         loop = asyncio.get_event_loop()
         self._supervisor.setblocking(False)
 
-        def ended() -> None:
+        def look() -> None:
             self.end()
+            if _has_word(self._supervisor):
+                leave()
+                return
             logger.error("The supervisor has died, so this worker stops")
             stop()
 
-        loop.add_reader(self._supervisor, ended)
+        loop.add_reader(self._supervisor, look)
 
     def end(self) -> None:
         asyncio.get_event_loop().remove_reader(self._supervisor)
@@ -122,7 +127,7 @@ def serve(listener: socket.socket, arguments: Sequence[str], supervision: Alone)
         listener: a listening socket.
         arguments: of daphne's command line, without where to listen.
     """
-    launch.use_uvloop()
+    use_uvloop()
     cli: Any = importlib.import_module("daphne.cli")
     reactor: Any = importlib.import_module("twisted.internet.reactor")
 
@@ -136,8 +141,10 @@ def serve(listener: socket.socket, arguments: Sequence[str], supervision: Alone)
             reactor.callWhenRunning(lambda: asyncio.ensure_future(self._begin()))
             super().run()
 
+        acceptor: Acceptor | None = None
+
         async def _begin(self) -> None:
-            supervision.begin(self.stop)
+            supervision.begin(self.stop, self._leave)
             reactor.addSystemEventTrigger("before", "shutdown", supervision.end)
             failure = await start(supervision)
             if not supervision.started(failure):
@@ -145,15 +152,26 @@ def serve(listener: socket.socket, arguments: Sequence[str], supervision: Alone)
                 return
             freeze_gc()
             logger.info("Listening on %s", name_of(listener))
-            acceptor = Acceptor(listener, self._adopt)
-            reactor.addSystemEventTrigger("before", "shutdown", acceptor.close)
+            self.acceptor = Acceptor(listener, self._adopt)
+
+        def _leave(self) -> None:
+            if self.acceptor is not None:
+                self.acceptor.close()
+            self.stop()
 
         def _adopt(self, descriptor: int) -> None:
             reactor.adoptStreamConnection(descriptor, listener.family, self.http_factory)
 
     interface = cli.CommandLineInterface()
     interface.server_class = Server
-    interface.run(["--fd", str(listener.fileno()), *launch.DAPHNE_ARGUMENTS, *arguments])
+    interface.run(["--fd", str(listener.fileno()), *DAPHNE_ARGUMENTS, *arguments])
+
+
+def _has_word(supervisor: socket.socket) -> bool:
+    try:
+        return bool(supervisor.recv(1))
+    except OSError:
+        return False
 
 
 async def start(supervision: Alone) -> str | None:

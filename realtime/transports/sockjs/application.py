@@ -27,21 +27,30 @@ from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.admission import NotAdmitted
-from realtime.node.hooks import Handshake
 from realtime.node.node import Node
-from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
+from realtime.transports.asgi import (
+    CONTENT_TOO_LARGE,
+    UNAVAILABLE,
+    Exchange,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    header,
+    path_of,
+)
+from realtime.transports.emulation.ownership import Bearer
 from realtime.transports.emulation.response import Response, ResponseFormat
 from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.emulation.shared_sessions import open_sessions
 from realtime.transports.handshake import (
-    UNAVAILABLE,
     cors,
     has_too_many_headers,
-    header,
     request_handshake,
     respond_later,
 )
+from realtime.transports.page_origin import may_use
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import uvicorn
 from realtime.transports.sockjs import formats, framing, iframe
@@ -58,7 +67,6 @@ NEVER_CACHED = (
 
 FORBIDDEN = 403, b"Forbidden\n"
 NOT_FOUND = 404, b"Not Found\n"
-TOO_LARGE = 413, b"Content Too Large\n"
 
 UNBUFFERED = (b"x-accel-buffering", b"no")
 """Tells nginx, and reverse proxies that follow it, to pass on each frame as it comes."""
@@ -101,7 +109,9 @@ class SockJS:
         request = Request(node, self._sessions.of(node), exchange, self._size_limit)
         endpoints = _endpoints(request)
         endpoint = endpoints.get(exchange.method)
-        if endpoint is not None:
+        if endpoint is not None and not request.may_use(exchange.method):
+            await request.respond(*FORBIDDEN)
+        elif endpoint is not None:
             with uvicorn.close_clients_on_stop(send):
                 await endpoint(request)
         elif endpoints:
@@ -145,9 +155,21 @@ class Request:
         headers = [*NEVER_CACHED, *self.cors()]
         await self.exchange.respond(status, body, content_type, headers)
 
-    def handshake(self) -> Handshake:
-        """Return what hooks get of this request: it begins a session, or belongs to one."""
-        return request_handshake(self.node, self.exchange.scope, framing.SOCKJS.transport)
+    def may_use(self, method: str) -> bool:
+        """Return whether it may begin or use a session, if it does; see `page_origin`."""
+        if not self.session or method == "OPTIONS":
+            return True
+        node = self.node
+        # those of the iframe's page, which decides by itself which pages it is for
+        own_pages = node.config.sockjs_iframe
+        return may_use(node.config, node.hooks, self.exchange.scope, own_pages=own_pages)
+
+    def bearer(self) -> Bearer:
+        """Return what it shows of its client: it begins a session, or belongs to one."""
+        node, scope = self.node, self.exchange.scope
+        return Bearer(
+            node.hooks, scope, lambda: request_handshake(node, scope, framing.SOCKJS.transport)
+        )
 
 
 def _endpoints(request: Request) -> dict[str, Endpoint]:
@@ -246,8 +268,9 @@ async def _attach(request: Request, response_format: ResponseFormat) -> None:
         headers.append(UNBUFFERED)
     node = request.node
     response = Response(request.exchange, response_format, headers, lambda: node.is_draining)
+    bearer = request.bearer()
     try:
-        session = await request.sessions.attach(request.session, response, request.handshake)
+        session = await request.sessions.attach(request.session, response, bearer)
     except NotOwnerError:
         await request.respond(*FORBIDDEN)
         return
@@ -257,6 +280,8 @@ async def _attach(request: Request, response_format: ResponseFormat) -> None:
     except NotAdmitted as refused:
         await respond_later(request.exchange, refused, headers)
         return
+    if bearer.set_cookie is not None:
+        headers.append(bearer.set_cookie)  # the response has not begun
     interrupted = True
     try:
         interrupted = not await response.run()
@@ -289,7 +314,7 @@ async def _deliver(request: Request, *, form: bool) -> tuple[int, bytes] | None:
     """
     body = await request.exchange.body(request.size_limit)
     if body is None:
-        return TOO_LARGE
+        return request.exchange.refusal
     limit = request.node.config.message_size_limit_bytes
     content_type = (header(request.exchange.scope, b"content-type") or "") if form else ""
     try:
@@ -298,13 +323,13 @@ async def _deliver(request: Request, *, form: bool) -> tuple[int, bytes] | None:
         else:
             frames = _frames_in(body, content_type, limit)
     except framing.TooLarge:
-        return TOO_LARGE
+        return CONTENT_TOO_LARGE
     except ValueError:
         return 400, b"Broken JSON encoding."
     if frames is None:
         return 400, b"Payload expected."
     try:
-        session = await request.sessions.find(request.session, request.handshake)
+        session = await request.sessions.find(request.session, request.bearer())
         if session is None:
             return NOT_FOUND
         # frames that the session has not taken end with the connection that they came by

@@ -22,12 +22,24 @@ from realtime import errors
 from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
+from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.protocol.v2.emulation import decode_emulation_request
 from realtime.protocol.v2.events import EventCodecs
 from realtime.server_api.http import Response
-from realtime.transports.asgi import Exchange, Headers, Receive, Scope, Send, path_of
-from realtime.transports.handshake import UNAVAILABLE, cors, has_too_many_headers, header
+from realtime.transports.asgi import (
+    CONTENT_TOO_LARGE,
+    UNAVAILABLE,
+    Exchange,
+    Headers,
+    Receive,
+    Scope,
+    Send,
+    header,
+    path_of,
+)
+from realtime.transports.handshake import cors, has_too_many_headers, is_admitted, request_handshake
+from realtime.transports.page_origin import may_use
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.streaming import deferred, event_request, events, receivers, stream
@@ -37,7 +49,6 @@ from realtime.transports.streaming.first_frame import (
     frame_of_query,
     has_field,
     is_connect_request,
-    may_use,
 )
 from realtime.transports.streaming.formats import (
     BINARY,
@@ -63,11 +74,13 @@ BAD_REQUEST = 400, b"Bad Request\n"
 FORBIDDEN = 403, b"Forbidden\n"
 NOT_FOUND = 404, b"Not Found\n"
 NOT_ALLOWED = 405, b"Method Not Allowed\n"
-TOO_LARGE = 413, b"Content Too Large\n"
 HEADERS_TOO_LARGE = 431, b"Request Header Fields Too Large\n"
 
 SECRETS = event_request.SECRETS | {KEY}
 """Fields of a query that may hold a token."""
+
+UNIDIRECTIONAL = UNI_HTTP_STREAM, UNI_SSE
+"""Whose first frame is a connect request, and the only one."""
 
 Endpoint = Callable[["Request"], Awaitable[None]]
 
@@ -102,11 +115,18 @@ class Request:
         await self.exchange.respond(status, body, content_type, [*self.cors(), *headers])
 
     async def body(self) -> bytes | None:
-        """Return the body; None if the request was refused because of its size, or has ended."""
+        """Return the body; None if the request was refused because of it, or has ended."""
         body = await self.exchange.body(BODY_MAX_BYTES)
         if body is None:
-            await self.respond(*TOO_LARGE)
+            await self.respond(*self.exchange.refusal)
         return body
+
+    async def admitted(self, response_format: Format) -> Handshake | None:
+        """Return the handshake of a connection that the process takes; None after a refusal."""
+        format_name = "protobuf" if response_format.binary else "json"
+        opening = request_handshake(self.node, self.scope, response_format.transport, format_name)
+        is_taken = await is_admitted(self.node, opening, self.exchange, self.cors())
+        return opening if is_taken else None
 
 
 class Streaming:
@@ -123,7 +143,7 @@ class Streaming:
         if has_too_many_headers(scope):
             await exchange.respond(*HEADERS_TOO_LARGE, TEXT)
             return
-        if not may_use(node, scope):
+        if not may_use(node.config, node.hooks, scope):
             await exchange.respond(*FORBIDDEN, TEXT)
             return
         request = Request(node, self._sessions.of(node), self._codecs, exchange, query)
@@ -149,71 +169,81 @@ def hide_query(scope: Scope, send: Send) -> None:
 
 
 async def _http_stream(request: Request) -> None:
-    response_format = HTTP_STREAM_BINARY if request.is_binary else HTTP_STREAM
-    if (frame := await request.body()) is not None:
-        await _stream(request, response_format, frame)
+    await _serve_body(request, HTTP_STREAM_BINARY if request.is_binary else HTTP_STREAM)
 
 
 async def _sse_with_body(request: Request) -> None:
-    if (frame := await request.body()) is not None:
-        await _stream(request, SSE, frame)
+    await _serve_body(request, SSE)
 
 
 async def _sse(request: Request) -> None:
     if (frame := await _frame_of_query(request)) == b"":
         await request.respond(*BAD_REQUEST)
     elif frame is not None:
-        await _stream(request, SSE, frame)
+        await _serve_frame(request, SSE, frame)
 
 
 async def _frame_of_query(request: Request) -> bytes | None:
     """Return the frame in the query; None if the request was refused because of its size."""
     frame = frame_of_query(request.query)
     if len(frame) > BODY_MAX_BYTES:
-        await request.respond(*TOO_LARGE)
+        await request.respond(*CONTENT_TOO_LARGE)
         return None
     return frame
 
 
-async def _stream(request: Request, response_format: Format, first_frame: bytes) -> None:
-    await _serve(request, request.sessions, response_format, first_frame)
+async def _serve_body(request: Request, response_format: Format) -> None:
+    """Serve a client whose first frame is the body, once the process has taken its connection."""
+    if (opening := await request.admitted(response_format)) is None:
+        return
+    admission = request.node.admission
+    admission.arriving += 1
+    try:
+        frame = await request.body()
+    finally:
+        admission.arriving -= 1
+    if frame is None:
+        return
+    if response_format in UNIDIRECTIONAL and not is_connect_request(frame):
+        await request.respond(*BAD_REQUEST)
+        return
+    await _serve(request, response_format, opening, frame)
+
+
+async def _serve_frame(request: Request, response_format: Format, frame: bytes) -> None:
+    if (opening := await request.admitted(response_format)) is not None:
+        await _serve(request, response_format, opening, frame)
 
 
 async def _serve(
-    request: Request, sessions: StreamSessions | None, response_format: Format, first_frame: bytes
+    request: Request, response_format: Format, opening: Handshake, first_frame: bytes
 ) -> None:
-    await stream.serve(
-        request.node, sessions, request.exchange, response_format, first_frame, request.cors()
-    )
+    node, exchange, headers = request.node, request.exchange, request.cors()
+    is_unidirectional = response_format in UNIDIRECTIONAL
+    if is_unidirectional and node.config.uni_error_mode:
+        await receivers.serve(node, exchange, response_format, opening, first_frame, headers)
+        return
+    sessions = None if is_unidirectional else request.sessions
+    await stream.serve(node, sessions, exchange, response_format, opening, first_frame, headers)
 
 
 # unidirectional streams
 
 
 async def _uni_http_stream(request: Request) -> None:
-    if (frame := await request.body()) is not None:
-        await _unidirectional(request, UNI_HTTP_STREAM, frame)
+    await _serve_body(request, UNI_HTTP_STREAM)
 
 
 async def _uni_sse_with_body(request: Request) -> None:
-    if (frame := await request.body()) is not None:
-        await _unidirectional(request, UNI_SSE, frame)
+    await _serve_body(request, UNI_SSE)
 
 
 async def _uni_sse(request: Request) -> None:
-    if (frame := await _frame_of_query(request)) is not None:
-        await _unidirectional(request, UNI_SSE, frame or EMPTY_REQUEST)
-
-
-async def _unidirectional(request: Request, response_format: Format, first_frame: bytes) -> None:
-    if not is_connect_request(first_frame):
+    frame = await _frame_of_query(request)
+    if frame is not None and not is_connect_request(frame or EMPTY_REQUEST):
         await request.respond(*BAD_REQUEST)
-    elif request.node.config.uni_error_mode:
-        await receivers.serve(
-            request.node, request.exchange, response_format, first_frame, request.cors()
-        )
-    else:
-        await _serve(request, None, response_format, first_frame)
+    elif frame is not None:
+        await _serve_frame(request, UNI_SSE, frame or EMPTY_REQUEST)
 
 
 # listeners
@@ -314,6 +344,11 @@ def _endpoints(path: str, config: Config) -> Endpoints:
         case "/emulation" if config.http_stream or config.sse:
             return _EMULATION
     return {}
+
+
+def begins(path: str, config: Config) -> bool:
+    """Return whether a request with a body begins a connection."""
+    return path != "/emulation" and "POST" in _endpoints(path, config)
 
 
 def serves(path: str, config: Config) -> bool:

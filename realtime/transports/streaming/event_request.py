@@ -16,8 +16,7 @@ from realtime.clients.commands.listening import ListenRequest
 from realtime.protocol import event_ids
 from realtime.protocol.messages import ChannelName
 from realtime.protocol.v2.events import RESERVED
-from realtime.transports.asgi import Scope
-from realtime.transports.handshake import header
+from realtime.transports.asgi import Scope, header
 
 MAX_CHANNELS = 64
 """Channels of one listener: each event holds the position in every one of them."""

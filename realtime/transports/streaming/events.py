@@ -14,8 +14,7 @@ docs/protocol.md, 17.
 
 from __future__ import annotations
 
-from realtime.clients.commands.listening import ListenRequest, Refused, listen
-from realtime.clients.listener import Listener
+from realtime.clients.commands.listening import ChannelRefused, Listener, ListenRequest, listen
 from realtime.errors import (
     BadRequest,
     Disconnect,
@@ -113,7 +112,7 @@ async def _listen(
 ) -> None:
     try:
         await listen(listener, request, codecs, transport.begin)
-    except Refused as refused:
+    except ChannelRefused as refused:
         _refuse(listener, transport, refused.why, refused.channel)
     except (Error, Disconnect) as error:
         _refuse(listener, transport, error, None)

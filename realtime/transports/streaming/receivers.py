@@ -22,11 +22,11 @@ from realtime.errors import (
     TokenExpired,
     TooManyRequests,
 )
+from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.protocol.messages import Command, ConnectRequest, Method
 from realtime.protocol.v2 import codes
 from realtime.transports.asgi import Exchange, Headers
-from realtime.transports.handshake import is_admitted, request_handshake
 from realtime.transports.streaming.deferred import (
     Answer,
     DeferredTransport,
@@ -58,20 +58,19 @@ async def serve(
     node: Node,
     exchange: Exchange,
     response_format: Format,
+    opening: Handshake,
     first_frame: bytes,
     headers: Headers,
 ) -> None:
     """Serve a unidirectional client until either side ends the response.
 
     Args:
+        opening: of the connection, which the process has taken.
         first_frame: its connect request.
         headers: of the response, besides those that every stream has.
     """
-    handshake = request_handshake(node, exchange.scope, response_format.transport)
-    if not await is_admitted(node, handshake, exchange, headers):
-        return
     transport = DeferredTransport(exchange, response_format, headers, _answer_of_close)
-    client = Client(node, transport, node.codecs.unidirectional, handshake)
+    client = Client(node, transport, node.codecs.unidirectional, opening)
     transport.when_ready(client.outbox.ready)
     node.spawn(_connect(client, transport, first_frame))
     await transport.serve(client)

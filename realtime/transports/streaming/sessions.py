@@ -18,8 +18,13 @@ from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.emulation.relay_link import RelayLink, answer
-from realtime.transports.emulation.relay_messages import DELIVER_TIMEOUT, Forward, Watch
+from realtime.transports.emulation.relay_link import RelayLink, answer, in_time
+from realtime.transports.emulation.relay_messages import (
+    DELIVER_TIMEOUT,
+    LISTS_DOUBTFUL,
+    Forward,
+    Watch,
+)
 
 KIND = "stream"
 """Subject of the direct messages about streams. Nodes of all versions use it."""
@@ -68,16 +73,17 @@ class StreamSessions:
         """
         if node == self._node.uid:
             return await self._take(session, frame)
-        if not await self._others.has(node):
-            return False
-        await self._link.open()
-        try:
-            return await self._link.deliver(node, Forward(session, frame), Watch(session, 0))
-        except EngineUnavailable:
-            self._others.forget(node)
-            if await self._others.has(node):
-                raise
-            return False  # it has died, and the stream with it
+        async with in_time(self._node.loop.time()):
+            if not await self._others.has(node):
+                return False
+            await self._link.open()
+            try:
+                return await self._link.deliver(node, Forward(session, frame), Watch(session, 0))
+            except EngineUnavailable:
+                self._others.forget(node)
+                if await self._others.has(node):
+                    raise
+                return False  # it has died, and the stream with it
 
     async def _take(self, session: str, frame: bytes) -> bool:
         incoming = self._streams.get(session)
@@ -115,30 +121,33 @@ class OtherNodes:
         self._node = node
         self._known: set[NodeID] = set()
         """Nodes that lived at the last look."""
-        self._looks = 0
+        self._begun = 0
         """Looks that have begun."""
+        self._answered = 0
+        """How many had begun with the last one that the engine answered."""
         self._looking = asyncio.Lock()
 
     async def has(self, uid: NodeID) -> bool:
         """Return whether a node lives, or lived a short time ago.
 
         Raises:
-            EngineUnavailable: the engine did not answer.
+            EngineUnavailable: the engine did not answer, or its list may lack nodes.
         """
-        looks = self._looks
+        begun = self._begun
         if uid not in self._known:
             async with self._looking:
-                if self._looks == looks:  # otherwise one began after this call did
-                    self._looks += 1
+                if self._answered <= begun:  # otherwise one began after this call did
                     await self._look()
-        return uid in self._known
+        if uid in self._known:
+            return True
+        if self._node.outage.within(LISTS_DOUBTFUL):
+            raise EngineUnavailable("the nodes have not all listed themselves again")
+        return False
 
     async def _look(self) -> None:
-        try:
-            self._known = {node.uid for node in await self._node.nodes()}
-        except EngineUnavailable:
-            self._looks -= 1  # the next that waits looks again
-            raise
+        self._begun += 1
+        self._known = {node.uid for node in await self._node.nodes()}
+        self._answered = self._begun
 
     def forget(self, uid: NodeID) -> None:
         """Look again when this node is named next."""

@@ -11,10 +11,10 @@ import asyncio
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
 from realtime.errors import DisconnectServerError, DisconnectShutdown, EngineUnavailable
+from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.handshake import is_admitted, request_handshake
 from realtime.transports.streaming.formats import Format
 from realtime.transports.streaming.sessions import StreamSessions, new_session
 from realtime.transports.streaming.transport import StreamTransport
@@ -34,6 +34,7 @@ async def serve(
     sessions: StreamSessions | None,
     exchange: Exchange,
     response_format: Format,
+    opening: Handshake,
     first_frame: bytes,
     headers: Headers,
 ) -> None:
@@ -41,15 +42,13 @@ async def serve(
 
     Args:
         sessions: take the frames of other requests; None if the client is unidirectional.
+        opening: of the connection, which the process has taken.
         first_frame: what the client sent with the request.
         headers: of the response, besides those that every stream has.
     """
     codec = node.codecs.protobuf_2 if response_format.binary else node.codecs.json_2
     if sessions is None:
         codec = node.codecs.unidirectional
-    opening = request_handshake(node, exchange.scope, response_format.transport, codec.format)
-    if not await is_admitted(node, opening, exchange, headers):
-        return
     await exchange.begin(response_format.content_type, [*STREAM_HEADERS, *headers])
     await exchange.write(response_format.opening)  # servers keep a head until there is a body
     transport = StreamTransport(exchange.send, response_format, new_session())

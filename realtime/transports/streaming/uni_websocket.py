@@ -22,7 +22,6 @@ from realtime.transports.streaming.first_frame import (
     frame_of_query,
     hide_frame,
     is_connect_request,
-    may_use,
 )
 from realtime.transports.streaming.sessions import new_session
 from realtime.transports.websocket import WebSocketConsumer, deny
@@ -102,15 +101,13 @@ class UniWebSocketTransport:
 class UniWebSocketConsumer(WebSocketConsumer):
     """One unidirectional WebSocket connection."""
 
+    takes_any_page = False
+
     def __init__(self) -> None:
         super().__init__()
         self._first_frame = b""
         """The connect request of the query, until it is handled."""
         self._has_request = False
-
-    def admits(self, config: Config, node: Node | None, scope: Scope) -> bool:
-        # before there is a node, no hook or login gives a user
-        return super().admits(config, node, scope) and (node is None or may_use(node, scope))
 
     async def admit(
         self, config: Config, node: Node | None, scope: Scope, receive: Receive, send: Send

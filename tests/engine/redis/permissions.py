@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import pytest
 
 from realtime.engine.base import Outgoing
-from realtime.engine.nodes import Debt
+from realtime.engine.limits import Debt
 from realtime.engine.once import Once
 from realtime.engine.redis.broker import MetaSettings
 from realtime.errors import EngineUnavailable
@@ -60,17 +60,17 @@ async def use_everything(engine: RedisBench) -> None:
     await engine.engine.presence.add("news", [_SOMEBODY], 10)
     assert len(await engine.engine.presence.get("news")) == 1
     await engine.engine.presence.remove("news", _SOMEBODY.client)
-    assert await engine.cluster.channels() == ["news"]
+    assert await engine.channels() == ["news"]
     assert [status.uid for status in await engine.cluster.statuses()] == [NODE.uid]
     assert await engine.cluster.claim("job", NODE.uid, 10) == NODE.uid
     await engine.cluster.ask("survey", data("1"), 10)
     await engine.cluster.answer("survey", b"1")
     assert await engine.cluster.answers("survey", 0) == [b"1"]
-    assert await engine.cluster.blocks.add({"17": time.time() + 60}) == 1
-    await engine.cluster.blocks.remove("17")
-    assert (await engine.cluster.blocks.read()).version == await engine.cluster.blocks.version()
-    assert len(await engine.cluster.add_debts([Debt("*", "17", 5.0, 10.0)], 1.0)) == 1
-    assert (await engine.cluster.place_connections(NODE.uid, {"17": 1}, 2)).here == [1]
+    assert await engine.limits.block({"17": time.time() + 60}) == 1
+    await engine.limits.unblock("17")
+    assert (await engine.limits.blocked()).version == await engine.limits.blocked_version()
+    assert len(await engine.limits.add_debts([Debt("*", "17", 5.0, 10.0)], 1.0)) == 1
+    assert (await engine.limits.place_connections(NODE.uid, {"17": 1}, 2)).here == [1]
     await engine.cluster.round_trip()
     with pytest.raises(EngineUnavailable, match="NOPERM"):
         await engine.layer.bus.execute(0, "GET", "of-another-site")

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from realtime.engine.redis.channel_list import MAX_FAILED, MAX_NAMES_PER_STEP
+from realtime.engine.redis.channel_list import MAX_FAILED, MAX_NAMES_PER_STEP, ChannelList
 from realtime.errors import EngineUnavailable
 from tests.engine.redis.channel_list_bench import ChannelListBench
 from tests.unit.parts import eventually, turns
@@ -59,6 +59,38 @@ async def test_more_names_than_one_command_takes_are_all_written(bench: ChannelL
     await eventually(lambda: bench.names() == {"n7"})
     commands = bench.wire.commands
     assert (commands.count("SADD"), commands.count("SREM")) == (3, 2)
+
+
+async def test_with_a_pause_only_what_follows_the_first_names_waits(
+    bench: ChannelListBench,
+) -> None:
+    """A process that gets the processor for moments only has listed its users in the first one."""
+    channel_list = ChannelList(pause=3600.0)
+    channel_list.open(bench.wire)
+
+    async with asyncio.timeout(20):
+        await asyncio.gather(channel_list.add("a"), channel_list.add("b"))
+    later = channel_list.add("c")
+    await turns()
+
+    assert bench.names() == {"a", "b"}
+    assert not later.done()
+    await channel_list.close()
+
+
+async def test_with_a_pause_a_name_that_comes_back_in_it_was_never_away(
+    bench: ChannelListBench,
+) -> None:
+    channel_list = ChannelList(pause=0.5)
+    channel_list.open(bench.wire)
+    await channel_list.add("a")
+
+    channel_list.discard("a")
+    await turns()
+    await channel_list.add("a")
+
+    assert bench.wire.reported == [("a", True)]
+    await channel_list.close()
 
 
 async def test_changes_made_while_one_batch_is_written_are_the_next_batch(

@@ -8,9 +8,9 @@ import pytest
 
 from realtime.config.options import Config
 from realtime.config.reader import load
-from realtime.engine.base import Outgoing, Store
-from realtime.engine.factory import Engines
+from realtime.engine.base import Outgoing, Published, Store
 from realtime.engine.once import Once
+from realtime.engine.redis.opening import RedisEngines
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from tests.engine.bench import KEPT, PLAIN
@@ -40,7 +40,7 @@ def config(redis_cluster: RedisCluster, unique: str) -> Config:
 @pytest.fixture
 def store(config: Config) -> Store:
     """Of a worker; one of the servers in the options is dead."""
-    return Engines().blocking_store(config)
+    return RedisEngines().blocking_store(config)
 
 
 async def test_worker_publishes_to_channels_on_all_servers(store: Store) -> None:
@@ -51,20 +51,21 @@ async def test_worker_publishes_to_channels_on_all_servers(store: Store) -> None
             sent = [Outgoing(name, Publication(data("1")), KEPT, Once("key")) for name in NAMES]
             first = run.run(store.broker.publish_many(sent))
             again = run.run(store.broker.publish_many(sent))
-            assert [position.offset for position in first] == [1] * len(NAMES)  # type: ignore[union-attr]
-            assert again == first
-            run.run(store.broker.publish("plain", Publication(data("1")), PLAIN))
-            assert run.run(store.broker.positions(NAMES)) == first
+            positions = [each.position for each in first if isinstance(each, Published)]
+            assert [position and position.offset for position in positions] == [1] * len(NAMES)
+            assert again == [Published(position, kept=False) for position in positions]
+            run.run(store.broker.publish(Outgoing("plain", Publication(data("1")), PLAIN)))
+            assert run.run(store.broker.positions(NAMES)) == positions
             assert len(run.run(store.broker.history(NAMES[0])).publications) == 1
             assert store.cluster is not None
-            assert run.run(store.cluster.nodes()) == []
+            assert run.run(store.cluster.statuses()) == []
 
     await asyncio.to_thread(publish)
 
 
 async def test_cluster_that_is_away_is_told_at_once() -> None:
     config = load({"redis_cluster_addrs": f"127.0.0.1:{refusing_port()}", "redis_prefix": "away"})
-    store = Engines().blocking_store(config)
+    store = RedisEngines().blocking_store(config)
 
     with pytest.raises(EngineUnavailable, match="no server of the Redis Cluster answered"):
-        await store.broker.publish("a", Publication(data("1")), PLAIN)
+        await store.broker.publish(Outgoing("a", Publication(data("1")), PLAIN))

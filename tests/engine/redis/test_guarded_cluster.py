@@ -10,7 +10,8 @@ from typing import Any
 import pytest
 
 from realtime.config.reader import load
-from realtime.engine.factory import Engines
+from realtime.engine.base import Outgoing
+from realtime.engine.redis.opening import RedisEngines
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from realtime.redis.slot_map import QUESTION
@@ -80,14 +81,14 @@ class Worker:
 
     def __init__(self, addresses: str, prefix: str) -> None:
         options = {"redis_cluster_addrs": addresses, "redis_prefix": prefix}
-        engines, config = Engines(), load(options)
+        engines, config = RedisEngines(), load(options)
         self._broker = engines.blocking_store(config).broker
-        self.bus = engines.redis_bus(config)
+        self.bus = engines.bus(config)
 
     async def publish(self, channel: str, text: str) -> None:
         def send() -> None:
             # coroutines of a blocking store never suspend
-            asyncio.run(self._broker.publish(channel, Publication(data(text)), KEPT))
+            asyncio.run(self._broker.publish(Outgoing(channel, Publication(data(text)), KEPT)))
 
         await asyncio.to_thread(send)
 

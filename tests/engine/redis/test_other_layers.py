@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from channels.layers import InMemoryChannelLayer
 
+from realtime.engine.base import Outgoing
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
@@ -185,7 +186,7 @@ async def test_layer_that_fails_is_an_interruption_that_ends_when_a_message_arri
     await engine.broker.subscribe(unique)
     await eventually(lambda: bool(receiver.interruptions))
 
-    await engine.broker.publish(unique, Publication(data("1")), PLAIN)
+    await engine.broker.publish(Outgoing(unique, Publication(data("1")), PLAIN))
 
     await eventually(lambda: bool(receiver.publications[unique]))
     assert (len(receiver.interruptions), len(receiver.resumptions)) == (1, 1)

@@ -13,15 +13,15 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 
-from realtime.engine.base import Published
+from realtime.engine.base import Outgoing, Published
 from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.group_message import GroupMessage, Outcome, StreamSettings
+from realtime.engine.redis.group_message import GroupMessage, StreamSettings
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import KEPT, RecordingReceiver
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
@@ -72,12 +72,12 @@ async def in_group(layer: RedisChannelLayer, group: str) -> str:
     return channel
 
 
-Publish = Callable[[RedisBus, GroupMessage], Awaitable[Outcome]]
+Publish = Callable[[RedisBus, GroupMessage], Awaitable[Published]]
 PUBLISH: dict[str, Publish] = {
     "on a loop": lambda bus, message: bus.publish(message),
     "blocking": lambda bus, message: asyncio.to_thread(bus.publish_blocking, message),
 }
-PUBLISH_MANY: dict[str, Callable[..., Awaitable[list[Published]]]] = {
+PUBLISH_MANY: dict[str, Callable[..., Awaitable[list[Published | EngineUnavailable]]]] = {
     "on a loop": lambda bus, many: bus.publish_many(many),
     "blocking": lambda bus, many: asyncio.to_thread(bus.publish_many_blocking, many),
 }
@@ -113,7 +113,7 @@ async def test_message_without_stream_arrives_as_it_is(layer: RedisChannelLayer,
     channel = await in_group(layer, "group")
 
     sent = await PUBLISH[way](layer.bus, message(layer, "group", kept=0, text="hi"))
-    assert sent == Outcome(None, dropped=False)
+    assert sent == Published()
 
     assert await receive(layer, channel) == {"type": "chat.message", "text": "hi"}
 
@@ -157,9 +157,8 @@ async def test_several_messages_are_numbered_in_their_order(
 
     results = await PUBLISH_MANY[way](layer.bus, many)
 
-    offsets = [
-        result.offset if isinstance(result, StreamPosition) else result for result in results
-    ]
+    positions = [result.position for result in results if isinstance(result, Published)]
+    offsets = [position and position.offset for position in positions]
     assert offsets == [None if number % 4 == 3 else number // 4 + 1 for number in range(40)]
     for index, group in enumerate(groups):
         numbers = [(await receive(layer, channels[group]))["number"] for _ in range(10)]
@@ -184,7 +183,7 @@ async def test_shard_that_is_away_fails_its_own_messages_only(
 
     results = await PUBLISH_MANY[way](layer.bus, many)
 
-    assert [isinstance(result, StreamPosition) for result in results] == there
+    assert [isinstance(result, Published) for result in results] == there
     assert [isinstance(result, EngineUnavailable) for result in results] == [
         not here for here in there
     ]
@@ -295,7 +294,7 @@ async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[by
         pubsub.psubscribe(f"{layer.prefix}*")
         pubsub.get_message(timeout=5)  # confirmed
         await engine.broker.subscribe("c")
-        await engine.broker.publish("c", publication, KEPT)
+        await engine.broker.publish(Outgoing("c", publication, KEPT))
         await engine.broker.join("c", info)
         await engine.broker.leave("c", info)
         await engine.presence.add("c", [info], 100)

@@ -1,15 +1,21 @@
-"""Epochs of streams in Redis over restarts of Redis, with and without `redis_epoch_per_run`."""
+"""Epochs of streams in Redis: over restarts, and of channels without publications."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import pytest
+
+from realtime.config.reader import load
+from realtime.engine.redis import opening
 from realtime.engine.redis.broker import MetaSettings
 from realtime.protocol.messages import StreamPosition
+from realtime.streams.follower import StreamFollower
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
 
+HOUR = 3600
 PER_RUN = MetaSettings(epoch_per_run=True)
 
 
@@ -97,3 +103,54 @@ async def test_epoch_per_run_can_be_renewed(open_redis: OpenRedisBench, unique: 
     assert renewed.epoch != before.epoch
     await engine.broker.renew_epoch(unique, before.epoch)
     assert await engine.broker.position(unique) == renewed
+
+
+# channels without publications
+
+
+async def test_name_that_a_client_only_mentions_is_soon_forgotten(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(meta=MetaSettings(10 * HOUR, glanced_lifetime=120))
+    follower = StreamFollower(engine.broker, unique, lambda _: None, lambda: None)
+    meta = engine.keys.stream(unique)[1]
+
+    with engine.client() as client:
+        await follower.start()
+        await engine.broker.history(unique, 1)
+        mentioned = client.ttl(meta)
+        await follower.check()
+        followed = client.ttl(meta)
+        await engine.broker.history(unique, limit=0)
+        mentioned_again = client.ttl(meta)
+
+    assert 110 < mentioned <= 120
+    assert HOUR - 10 < mentioned_again <= followed <= HOUR
+    assert follower.position is not None
+    assert await engine.publish(unique, 1) == StreamPosition(1, follower.position.epoch)
+
+
+async def test_position_that_the_site_asks_for_is_remembered_for_an_hour(
+    open_redis: OpenRedisBench, unique: str
+) -> None:
+    engine = await open_redis(meta=MetaSettings(10 * HOUR, glanced_lifetime=120))
+
+    await engine.broker.positions([unique], at=1)
+
+    with engine.client() as client:
+        assert HOUR - 10 < client.ttl(engine.keys.stream(unique)[1]) <= HOUR
+
+
+@pytest.mark.parametrize(
+    ("options", "seconds"),
+    [
+        ({}, 130),
+        ({"client_presence_ping_interval": 1, "client_channel_position_check_delay": 1}, 120),
+        ({"client_channel_position_check_delay": 600}, 1250),
+        ({"client_channel_position_check_delay": 0}, HOUR),
+    ],
+)
+def test_name_is_remembered_longer_than_from_a_check_to_the_next(
+    options: dict[str, int], seconds: int
+) -> None:
+    assert opening._meta(load(options)).glanced_lifetime == seconds

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import pytest
 
 from realtime.channel_rules import CONTROL
+from realtime.engine.base import Outgoing
 from realtime.engine.once import Once
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import KEPT, NODE, PLAIN
@@ -52,7 +53,7 @@ async def test_what_belongs_to_a_channel_is_in_one_slot_and_channels_are_spread(
     slots = {}
     for name in names:
         await engine.broker.subscribe(name)
-        await engine.broker.publish(name, Publication(data("1")), KEPT, Once("key"))
+        await engine.broker.publish(Outgoing(name, Publication(data("1")), KEPT, Once("key")))
         await engine.presence.add(name, [ClientInfo("17", "C")], 100)
         keys = {key for key in engine.stored_keys() if key.endswith(f":{name}")}
         assert len(keys) == 4  # stream, meta and presence

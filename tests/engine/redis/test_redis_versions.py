@@ -8,6 +8,7 @@ from __future__ import annotations
 import msgpack
 import pytest
 
+from realtime.engine.base import Outgoing
 from realtime.engine.once import Once
 from realtime.engine.redis import records
 from realtime.protocol.messages import Publication, StreamPosition
@@ -99,7 +100,9 @@ async def test_older_versions_read_what_is_published(
         pubsub.subscribe(engine.group_channel(unique))
         pubsub.get_message(timeout=10)
 
-        position = await engine.broker.publish(unique, publication, KEPT, Once("k"))
+        position = (
+            await engine.broker.publish(Outgoing(unique, publication, KEPT, Once("k")))
+        ).position
 
         (passed,) = [
             message
@@ -142,10 +145,14 @@ async def test_repetition_in_a_stream_of_older_versions_has_the_first_position(
 ) -> None:
     publish_as_before(engine, unique, 1, 10)
     once = Once("k")
-    first = await engine.broker.publish(unique, Publication(data("2"), uid="u"), KEPT, once)
+    first = (
+        await engine.broker.publish(Outgoing(unique, Publication(data("2"), uid="u"), KEPT, once))
+    ).position
     publish_as_before(engine, unique, 3, 30)
 
-    again = await engine.broker.publish(unique, Publication(data("2"), uid="u"), KEPT, once)
+    again = (
+        await engine.broker.publish(Outgoing(unique, Publication(data("2"), uid="u"), KEPT, once))
+    ).position
 
     assert first == again
     assert first == StreamPosition(2, (await engine.broker.position(unique)).epoch)
@@ -154,7 +161,7 @@ async def test_repetition_in_a_stream_of_older_versions_has_the_first_position(
 async def test_keys_of_idempotency_expire(engine: RedisBench, unique: str) -> None:
     for options in (KEPT, PLAIN):
         once = Once(f"k{options.history_size}", 40)
-        await engine.broker.publish(unique, Publication(data("1")), options, once)
+        await engine.broker.publish(Outgoing(unique, Publication(data("1")), options, once))
 
     with engine.client() as client:
         left = [client.ttl(key) for key in client.scan_iter(f"{engine.prefix}:once:*")]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import pytest
 
+from realtime.server_api import openapi
 from tests.live.api_client import (
     AUTHORIZED,
     BOTH,
@@ -230,6 +232,27 @@ def test_larger_body_gets_413(server: Server) -> None:
 
 def test_larger_body_in_chunks_gets_413(server: Server) -> None:
     assert post(server, in_parts(BODY_LIMIT + 1)).status == 413
+
+
+@pytest.mark.parametrize("path", ["/api", "/api/publish"])
+@pytest.mark.parametrize(
+    ("status", "request_of_it"),
+    [
+        (400, {"body": b"{"}),
+        (401, {"headers": {}}),
+        (405, {"method": "PUT"}),
+        (413, {"body": b" " * (BODY_LIMIT + 1)}),
+    ],
+)
+def test_refusals_have_the_content_of_the_document(
+    server: Server, path: str, status: int, request_of_it: dict[str, Any]
+) -> None:
+    answer = post(server, path=path, **request_of_it)
+
+    described = openapi.document("1")["paths"][path]["post"]["responses"][str(status)]["content"]
+    sent = answer.headers.get("Content-Type", "").partition(";")[0]
+    assert (answer.status, bool(answer.body)) == (status, bool(described))
+    assert sent in described if described else not sent
 
 
 def test_body_in_chunks_is_read(server: Server) -> None:

@@ -306,6 +306,8 @@ def test_page_obeys_the_advice_not_to_reconnect(site: ReadySite, page: Page, use
     page.until(lambda: page.text("state") == "Disconnected: force disconnect", "the reason")
     assert page.state == "closed"
     assert page.text("countdown") == ""
+    [warning] = console(page.browser)
+    assert "realtime refused" in warning
 
     page.click("cut")
     page.until(lambda: page.state == "connected", "connected by hand")

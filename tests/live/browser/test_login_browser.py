@@ -65,13 +65,12 @@ def test_page_of_another_origin_cannot_use_the_session(
     serve: Callable[..., Server],
     tmp_path_factory: pytest.TempPathFactory,
     browser: Chrome,
-    unique: str,
 ) -> None:
     """The cookie belongs to the host whatever the port, so a browser sends it along."""
     made = environment(tmp_path_factory)
     server, other = serve(environment=made, **OPTIONS), serve()
-    username, _ = create_user(server)
-    browser.get(f"{server.address}/login?next=/%3Fchannel={unique}")
+    username, pk = create_user(server)
+    browser.get(f"{server.address}/login?next=/%3Fchannel=news%2523{pk}")
     browser.find_element(By.NAME, "username").send_keys(username)
     browser.find_element(By.NAME, "password").send_keys(PASSWORD)
     browser.find_element(By.ID, "submit").click()

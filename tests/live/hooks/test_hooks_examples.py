@@ -86,6 +86,39 @@ async def test_who_is_no_member_gets_error_103(
     assert error == {"code": 103, "message": "permission denied"}
 
 
+@pytest.mark.parametrize(
+    ("name", "subscribes"),
+    [
+        ("room:public:{}", None),
+        ("room:1:{}", 103),
+        ("room:", 103),
+        ("board-", 103),
+        ("{}", 103),
+        ("members:{}", None),
+    ],
+)
+async def test_channel_that_no_pattern_of_its_namespace_matches_is_refused(
+    server: Server,
+    connect: Callable[..., Any],
+    unique: str,
+    name: str,
+    subscribes: int | None,
+    format_name: str,
+) -> None:
+    channel = name.format(unique)
+    _, pk = create_user(server, unique)
+    client = await connect(server, user=pk)
+
+    reply = await client.call("subscribe", {"channel": channel})
+
+    assert reply.get("error", {}).get("code") == subscribes
+    if channel.startswith("room:"):
+        published = await client.call("publish", {"channel": channel, "data": {"text": "a"}})
+        assert published["error"]["code"] == 103
+        # the server API belongs to the site, and no hook is asked
+        assert server.api("publish", channel=channel, data={"text": "a"}).get("error") is None
+
+
 async def test_coroutine_decides_with_the_asynchronous_orm(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:

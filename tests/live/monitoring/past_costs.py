@@ -13,18 +13,26 @@ import sys
 import time
 import tracemalloc
 
-from realtime.cluster.survey import SLOT_SECONDS, encode_answer
+from realtime.cluster.survey import encode_answer
 from realtime.config.reader import load
-from realtime.node.event_log import KEPT_OF_A_KIND, KINDS, MAX_TEXT, TOGETHER
 from realtime.node.node import Node
-from realtime.node.samples import KEPT, MAX_CODES
+from realtime.operators.event_log import KEPT_OF_A_KIND, KINDS, MAX_TEXT, TOGETHER
+from realtime.operators.observer import NodeObserver
+from realtime.operators.questions import SLOT_SECONDS
+from realtime.operators.recorder import NodeRecorder
+from realtime.operators.samples import KEPT, MAX_CODES
 
 ROUNDS = 200
 
 
+def recorder_of(node: Node) -> NodeRecorder:
+    assert isinstance(node.observer, NodeObserver)
+    return node.observer.recorder
+
+
 def fill(node: Node, worst: bool) -> None:
     """Give a node an hour of samples, and events."""
-    past, now = node.past, time.time()
+    past, now = recorder_of(node), time.time()
     codes = MAX_CODES + 10 if worst else 3
     for number in range(KEPT + 1):
         node.counters.published_by_server += 1000 + number
@@ -48,7 +56,8 @@ def cpu_of(work: object, rounds: int = ROUNDS) -> float:
 
 async def measure(worst: bool) -> None:
     """Print the costs of one node."""
-    node = Node(load({}))
+    node = Node(load({}), observe=NodeObserver)
+    past = recorder_of(node)
     await node.start()
     for number in range(200):
         node.counters.disconnects.add(str(4000 + number))  # a full tally
@@ -61,9 +70,9 @@ async def measure(worst: bool) -> None:
     tracemalloc.stop()
     moment = time.time() + (KEPT + 1) * SLOT_SECONDS
     times = iter(range(ROUNDS + 1))
-    sample = cpu_of(lambda: node.past.samples.add(moment + next(times) * 10, node.past._read()))
-    answer = cpu_of(lambda: encode_answer(node.past.answer()), 20)
-    size = len(encode_answer(node.past.answer()))
+    sample = cpu_of(lambda: past.samples.add(moment + next(times) * 10, past._read()))
+    answer = cpu_of(lambda: encode_answer(past.answer()), 20)
+    size = len(encode_answer(past.answer()))
     await node.stop()
     sys.stdout.write(
         f"{'worst case' if worst else 'usual'}: {kept / 1024:.0f} KiB kept;"

@@ -20,8 +20,8 @@ from urllib.parse import urlsplit
 import httpx
 
 from realtime.auth import issue
-from realtime.bench.connection import Connection, Place, Refused
 from realtime.config.reader import load
+from realtime.tools.bench.connection import Connection, Place, Refused
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import PASSWORD, sign_in
 from tests.panel.paths import page_path

@@ -12,6 +12,7 @@ from selenium.webdriver.common.by import By
 
 from admin_panel.pages.channel import TOKEN_TTL
 from realtime.auth import issue
+from tests.browser import console
 from tests.conftest import connection_token
 from tests.live.api_methods import result
 from tests.live.tail_page import TailPage
@@ -368,3 +369,4 @@ def test_tail_of_an_operator_who_is_signed_out_stops_and_says_so(
 
     assert "signed out" in page.element("tail-state").text
     assert page.element("tail-connect").is_displayed()
+    assert ["realtime refused" in line for line in console(page.browser)] == [True]

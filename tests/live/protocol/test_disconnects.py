@@ -28,6 +28,11 @@ from tests.server import Server, wait_until
 
 SLOW = (3008, '{"reason":"slow","reconnect":true}')
 
+FLOODED = (3008, '{"reason":"too many requests","reconnect":true}')
+TOO_MANY_REQUESTS = {"code": 111, "message": "too many requests"}
+AT_ONCE = 30
+"""Commands that a client may send at once; connect is one of them."""
+
 SERVERS = pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
 
 
@@ -276,3 +281,23 @@ async def test_client_that_does_not_answer_the_close_frame_is_dropped(
 
     wait_until(lambda: clients() == 0, what="the end of the connection")
     await client.abort()
+
+
+# too many requests
+
+
+async def test_client_that_was_closed_for_flooding_comes_back_without_a_burst(
+    serve: Serve, connect: Connect, unique: str, format_name: str
+) -> None:
+    server = serve(**MAIN, client_command_rates=f"* 1/h burst {AT_ONCE}")
+    floods = [("rpc", {"method": "none"})] * (3 * AT_ONCE)
+    served: list[int] = []
+
+    for _ in range(3):
+        client = await connect(server, user=unique)
+        await client.send_together(*floods)
+        assert await client.closed() == FLOODED
+        errors = [reply["error"] for reply in client.received if "error" in reply]
+        served.append(len(errors) - errors.count(TOO_MANY_REQUESTS))
+
+    assert served == [AT_ONCE - 1, 0, 0]

@@ -15,8 +15,8 @@ from websockets.asyncio.client import ClientConnection, connect
 from realtime.clients.explaining import ACTIONS, Action, Question, explain
 from realtime.config.options import Config
 from realtime.config.reader import load
+from realtime.hooks.deciding import Deciding
 from realtime.hooks.registry import Registry
-from realtime.hooks.site import decider
 from tests.conftest import connection_token
 from tests.live.configurations import MAIN, Serve
 
@@ -80,7 +80,7 @@ def told(question: Question, config: Config) -> int | None:
 
     def found(action: Action, channel: str, options: Any) -> Any:
         kind: Literal["publish", "subscribe"] = "publish" if action == "publish" else "subscribe"
-        return decider(kind, channel, options, Registry(), config)
+        return Deciding(Registry(), config).decider(kind, channel, options)
 
     refusal = explain(question, config, found).refusal
     return None if refusal is None or refusal.error is None else refusal.error.code

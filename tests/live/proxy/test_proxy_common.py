@@ -7,6 +7,7 @@ import json
 import socket
 
 import pytest
+import websockets
 
 from tests.conftest import connection_token
 from tests.live.configurations import Connect, Serve
@@ -108,7 +109,7 @@ async def test_headers_of_the_handshake_are_passed_on(
     agent = headers.pop("User-Agent")
     client = await client_for(
         connect,
-        serve(**proxied(application)),
+        serve(**proxied(application), allowed_origins=[FORWARDED["Origin"]]),
         kind,
         additional_headers=headers,
         user_agent_header=agent,
@@ -121,6 +122,43 @@ async def test_headers_of_the_handshake_are_passed_on(
         name: [value] for name, value in FORWARDED.items()
     }
     assert "X-Other" not in received
+
+
+CREDENTIALS = {"Cookie": "session=1", "Authorization": "Basic dTpw"}
+
+
+@pytest.mark.parametrize("path", ["/connection/websocket", "/connection/sockjs/websocket"])
+@pytest.mark.parametrize(
+    ("origin", "counts"),
+    [
+        (None, True),
+        ("http://127.0.0.1:{port}", True),
+        ("http://127.0.0.1:1", False),
+        ("https://elsewhere.example", False),
+        ("null", False),
+    ],
+)
+async def test_credentials_of_a_page_of_another_host_are_not_passed_on(
+    serve: Serve,
+    application: Application,
+    path: str,
+    origin: str | None,
+    counts: bool,
+) -> None:
+    server = serve(**proxied(application))
+    headers = CREDENTIALS | ({"Origin": origin.format(port=server.port)} if origin else {})
+    url = server.address.replace("http", "ws") + path.replace("sockjs/", "sockjs/000/s/")
+
+    async with websockets.connect(url, additional_headers=headers) as page:
+        frame = json.dumps({"id": 1, "method": 0})
+        await page.send(json.dumps([frame]) if "sockjs" in path else frame)
+        while "client" not in str(await page.recv()):
+            pass
+
+    received = application.only_request().headers
+    assert {name: received[name] for name in CREDENTIALS} == (
+        CREDENTIALS if counts else dict.fromkeys(CREDENTIALS)
+    )
 
 
 @pytest.mark.parametrize("included", [True, False])

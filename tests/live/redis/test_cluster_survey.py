@@ -16,8 +16,8 @@ from tests.conftest import connection_token
 from tests.live.api_methods import result
 from tests.live.clusters import Cluster, OwnRedis, name_of, nodes
 from tests.live.configurations import FORCED, NAMESPACES, Connect
-from tests.live.console.command import run_here
 from tests.live.processes import Outcome, Worker, call_view, environment, worker
+from tests.live.tools.command import run_here
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 

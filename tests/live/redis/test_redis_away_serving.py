@@ -12,12 +12,14 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
 import pytest
+from websockets.asyncio.client import connect as open_socket
 from websockets.exceptions import ConnectionClosed
 
 from tests.conftest import connection_token, start_cluster
 from tests.live.api_client import SHELLS, Answer, line, post
 from tests.live.monitoring.scraping import health
 from tests.live.processes import call_view
+from tests.live.streaming.client import ask
 from tests.protocol_client import Closed, open_client
 from tests.redis_server import RedisServer
 from tests.server import API_KEY, Server, wait_until
@@ -41,6 +43,12 @@ OPTIONS: dict[str, Any] = {
     "redis_connect_timeout": CONNECT_TIMEOUT,
     "redis_read_timeout": READ_TIMEOUT,
     "health": True,
+    "events": True,
+    "http_stream": True,
+    "sse": True,
+    "uni_http_stream": True,
+    "uni_sse": True,
+    "uni_websocket": True,
     "namespaces": [{"name": "kept", "history_size": 10, "history_lifetime": 300}],
 }
 LOGGED: dict[str, Any] = {
@@ -56,6 +64,29 @@ LOGGED: dict[str, Any] = {
     ],
 }
 Look = TypeVar("Look")
+
+TURNED_AWAY = {
+    "/connection/websocket": "3004 with advice",
+    "/connection/websocket?format=protobuf": "3004 with advice",
+    "/connection/websocket?cf_protocol_version=v2": "3004",
+    "/connection/websocket?cf_protocol_version=v2&format=protobuf": "3004",
+    "/connection/uni_websocket": "3004",
+    "/connection/sockjs/000/a1/websocket": "3004 with advice",
+    "POST /connection/http_stream": 503,
+    "POST /connection/sse": 503,
+    "POST /connection/uni_http_stream": 503,
+    "GET /connection/uni_sse": 503,
+    "POST /emulation": 503,
+    "POST /connection/sockjs/000/a2/xhr": 503,
+    "POST /connection/sockjs/000/a3/xhr_streaming": 503,
+    "GET /connection/sockjs/000/a4/eventsource": 503,
+    "GET /connection/sockjs/info": 503,
+    # any other status would end an EventSource for ever
+    "GET /connection/events?channel=public:a": 200,
+}
+"""What a client gets by each way to connect."""
+REASON = "internal server error"
+ADVICE = '{"reason":"internal server error","reconnect":true}'
 
 ENGINE_AWAY = {"code": 300, "message": "engine unavailable"}
 UNKNOWN = {"code": 301, "message": "outcome unknown"}
@@ -90,6 +121,24 @@ async def turned_away(server: Server) -> tuple[int, str]:
     """The code and the reason with which a client is closed."""
     async with open_client(server.socket, connected=False) as client:
         return await client.closed()
+
+
+async def outcome(server: Server, way: str) -> int | str:
+    """What a client gets by a way to connect, as in `TURNED_AWAY`."""
+    method, _, path = way.rpartition(" ")
+    if method:
+        return (await ask(server, method, path, b"{}" if method == "POST" else None)).status
+    address = server.socket.removesuffix("/connection/websocket") + path
+    async with open_socket(address, proxy=None) as socket:
+        await socket.wait_closed()
+    reason = {REASON: "", ADVICE: " with advice"}[socket.close_reason or ""]
+    return f"{socket.close_code}{reason}"
+
+
+async def outcomes(server: Server) -> dict[str, int | str]:
+    """What clients get that come by all ways at once."""
+    found = await asyncio.gather(*(outcome(server, way) for way in TURNED_AWAY))
+    return dict(zip(TURNED_AWAY, found, strict=True))
 
 
 def timed(count: int, look: Callable[[], Look]) -> list[tuple[Look, float]]:
@@ -132,8 +181,8 @@ class Began(NamedTuple):
     """The status of live, before anything else was asked, and later."""
     ready: int
     first: Page
-    sockjs: int
-    """The status of a request for SockJS."""
+    outcomes: dict[str, int | str]
+    """What clients got by each way to connect."""
     pages: list[Page]
     clients: list[tuple[tuple[int, str], float]]
     answers: list[tuple[Answer, float]]
@@ -158,7 +207,7 @@ def began(
         live = health(server, "/live")
         first = page(server)
         lives, ready = (live, health(server, "/live")), health(server, "/ready")
-        sockjs = post(server, method="GET", path="/connection/sockjs/info", headers={}).status
+        found = asyncio.run(outcomes(server))
         with ThreadPoolExecutor(3) as threads:
             fetching = threads.submit(pages, server, PAGES_FOR)
             clients = threads.submit(timed, 3, lambda: asyncio.run(turned_away(server)))
@@ -166,7 +215,7 @@ def began(
             answers = threads.submit(timed, 2, lambda: post(server, body))
             fetched = fetching.result(), clients.result(), answers.result()
         mend = redis.start if lost == "away" else redis.resume
-        yield Began(server, redis.url, mend, lives, ready, first, sockjs, *fetched)
+        yield Began(server, redis.url, mend, lives, ready, first, found, *fetched)
     finally:
         for server in servers:
             server.discard()
@@ -192,8 +241,10 @@ def test_server_that_began_without_redis_is_alive_and_not_ready(began: Began) ->
     assert began.ready == 503
 
 
-def test_sockjs_is_unavailable_on_a_server_that_began_without_redis(began: Began) -> None:
-    assert began.sockjs == 503
+def test_each_way_to_connect_has_its_answer_on_a_server_that_began_without_redis(
+    began: Began,
+) -> None:
+    assert began.outcomes == TURNED_AWAY
 
 
 def test_api_of_a_server_that_began_without_redis_says_so_in_time(began: Began) -> None:

@@ -89,9 +89,9 @@ async def test_workers_stay_where_new_ones_cannot_start(supervised: Server, tmp_
     config.write_text(json.dumps({**json.loads(config.read_text()), "redis_prefix": 17}))
 
     os.kill(supervised.pid, signal.SIGHUP)
-    wait_until(lambda: "The other workers stay" in supervised.log, what="the reason")
+    wait_until(lambda: "Rolling restart stopped" in supervised.log, what="the reason")
 
-    assert "redis_prefix" in supervised.log.rpartition("The other workers stay")[2]
+    assert "redis_prefix" in supervised.log.rpartition("Rolling restart stopped")[2]
     assert workers_of(supervised) == before
     assert "result" in supervised.api("info")
 

@@ -33,6 +33,9 @@ STREAMING = (
 POLLING = ("xhr-polling", "iframe-xhr-polling", "jsonp-polling")
 TRANSPORTS = ("websocket", *STREAMING, *POLLING)
 
+OWN_ORIGIN_ONLY = ("htmlfile", "jsonp-polling")
+"""Browsers send no Origin for frames and scripts: with `allowed_origins` it must be the same."""
+
 GONE = ("xdr-streaming", "xdr-polling")
 """They need an object that only Internet Explorer had."""
 
@@ -122,7 +125,7 @@ def test_page_of_the_same_origin_exchanges_messages(
     exchange(page, server, transport, unique)
 
 
-@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if name != "htmlfile"])
+@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if name not in OWN_ORIGIN_ONLY])
 def test_page_of_another_origin_exchanges_messages(
     page: Page, server: Server, transport: str, unique: str
 ) -> None:
@@ -148,6 +151,37 @@ def test_response_that_is_full_is_followed_by_another_one(
     assert page.run("return events") == []
 
 
+@pytest.mark.parametrize("transport", [*STREAMING, *POLLING])
+def test_session_of_a_visitor_with_cookies_goes_on_while_they_change(
+    page: Page, serve: Callable[..., Server], transport: str, unique: str
+) -> None:
+    """An application may know visitors by cookies, so a session is of one browser."""
+    server = serve(**OPTIONS, proxy_connect_endpoint="http://127.0.0.1:1/")
+    page.open(server.address)
+    page.run("document.cookie = 'visitor=alice; path=/'")
+    page.start(server.address, unique, sockjsTransports=[transport])
+    page.run("document.cookie = 'visitor=signed-anew; path=/'")
+
+    page.run("subscribe(arguments[0])", f"chat:{unique}")
+    page.event("subscribe")
+    for text in ("one", "two"):
+        page.run("centrifuge.publish(...arguments)", f"chat:{unique}", text)
+        assert page.publications(1) == [text]
+
+    assert page.run("return document.cookie") == "visitor=signed-anew"
+    assert page.run("return events") == []
+
+
+@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if name.startswith("iframe")])
+def test_page_in_our_iframe_may_begin_though_our_origin_is_not_listed(
+    page: Page, serve: Callable[..., Server], transport: str, unique: str
+) -> None:
+    server = serve(**OPTIONS | {"allowed_origins": ["http://localhost:*"]})
+    page.open(other_origin(server))
+
+    exchange(page, server, transport, unique)
+
+
 # what cannot be
 
 
@@ -160,10 +194,13 @@ def test_transport_whose_object_the_browser_does_not_have_is_not_tried(
     assert page.end_of_session(server.address, transport) == NONE_LEFT
 
 
-def test_htmlfile_reads_no_frame_of_another_origin(page: Page, server: Server) -> None:
+@pytest.mark.parametrize("transport", OWN_ORIGIN_ONLY)
+def test_transport_without_origin_is_for_pages_of_the_same_origin(
+    page: Page, server: Server, transport: str
+) -> None:
     page.open(other_origin(server))
 
-    assert page.end_of_session(server.address, "htmlfile") == NONE_LEFT
+    assert page.end_of_session(server.address, transport) == NONE_LEFT
 
 
 def test_page_of_an_origin_that_is_not_allowed_cannot_begin(

@@ -128,34 +128,19 @@ REFUSED = {
 
 
 @pytest.mark.parametrize(("transport", "headers"), REFUSED.values(), ids=REFUSED)
-async def test_cookie_that_any_page_may_have_sent_is_not_believed(
+async def test_cookie_that_any_page_may_have_sent_begins_no_session(
     server: Server, transport: Transport, headers: dict[str, str]
 ) -> None:
     username, _ = await asyncio.to_thread(create_user, server)
     visitor = await asyncio.to_thread(Visitor, server, username)
-
-    frames = await begin(server, transport, headers | {"Cookie": visitor.headers["Cookie"]})
-
-    assert frames == [BAD_REQUEST]
-
-
-@pytest.mark.parametrize("transport", [EVENTSOURCE, JSONP, HTMLFILE], ids=name_of)
-async def test_link_on_another_site_makes_no_session_of_the_visitor(
-    server: Server, transport: Transport
-) -> None:
-    """A top-level navigation has the visitor's cookie; another client knows the session's name."""
-    username, _ = await asyncio.to_thread(create_user, server)
-    visitor = await asyncio.to_thread(Visitor, server, username)
     session = Session(server)
 
-    async with session.receive(
-        transport, Cookie=visitor.headers["Cookie"], **LINK, **ELSE_SITE
-    ) as opened:
-        assert await opened.frame() == OPEN
-        await session.command("connect")
-        frame = await (session.poll() if transport in POLLING else opened.frame())
+    exchange = await session.ask(transport, **headers, Cookie=visitor.headers["Cookie"])
+    await exchange.begin()
 
-    assert frame == BAD_REQUEST
+    assert exchange.status == 403
+    await exchange.close()
+    assert (await session.post(b'["{}"]')).status == 404
 
 
 STRANGE: dict[str, dict[str, str]] = {

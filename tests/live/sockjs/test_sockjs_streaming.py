@@ -12,6 +12,7 @@ import pytest
 
 from tests.live.raw_http import open_exchange
 from tests.live.sockjs.client import (
+    BAD_REQUEST,
     EVENTSOURCE,
     HTMLFILE,
     OPEN,
@@ -32,7 +33,7 @@ from tests.live.sockjs.client import (
     replies,
     request,
 )
-from tests.server import Server
+from tests.server import TIMEOUT, Server
 
 ORIGIN = "http://page.example"
 LIMIT = 128 * 1024
@@ -286,3 +287,22 @@ async def test_htmlfile_with_a_callback_that_is_no_name_is_refused(
     assert b'invalid "callback" parameter' in answer.body
     answer = await session.post(b"[]")
     assert answer.status == 404, "no session has begun"
+
+
+@pytest.mark.parametrize("kind", ["daphne", "granian", "uvicorn", "uvicorn-h11"])
+async def test_response_to_a_client_of_http_1_0_ends_with_the_connection(
+    serve: Callable[..., Server], kind: str
+) -> None:
+    server = serve(server=kind, **OPTIONS)
+    session = Session(server)
+    reader, writer = await asyncio.open_connection("127.0.0.1", server.port)
+    path = PREFIX + session.path("xhr_streaming")
+    writer.write(f"POST {path} HTTP/1.0\r\nContent-Length: 0\r\n\r\n".encode())
+    async with asyncio.timeout(TIMEOUT):
+        await reader.readuntil(b"o\n")
+        await session.send('{"id":1,"method":99}')
+        rest = await reader.read()
+    writer.close()
+
+    in_chunks = kind == "uvicorn"  # which is httptools' protocol; see docs/deployment.md
+    assert rest.endswith(f"{BAD_REQUEST}\n".encode() + b"\r\n0\r\n\r\n" * in_chunks)

@@ -136,7 +136,7 @@ async def test_tokens_and_sessions_are_not_logged(
 ) -> None:
     server = own_server(**WAYS[way], **STREAMS)
     token = connection_token("17")
-    elsewhere = {"Sec-Fetch-Site": "cross-site"}
+    elsewhere = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Dest": "document"}
     query = f"{SSE}?cf_connect={quote(frame_of(connect_command()).decode())}"
     assert (await ask(server, "GET", query, headers=elsewhere)).status == 403
     assert (await ask(server, "DELETE", query)).status == 405

@@ -14,11 +14,11 @@ class ChatConfig(AppConfig):
 
     def ready(self) -> None:
         """Make the service look again sooner, where a test wants to see it."""
-        from realtime.clients import refreshing
+        from realtime.clients import renewals
         from realtime.hooks import login
 
         # the settings of this site have them
         if interval := settings.TEST_CHECK_INTERVAL:  # type: ignore[misc]
             login.CHECK_INTERVAL = float(interval)
         if retry := settings.TEST_REFRESH_RETRY:  # type: ignore[misc]
-            refreshing.REFRESH_RETRY = float(retry)
+            renewals.REFRESH_RETRY = float(retry)

@@ -44,6 +44,11 @@ def may_enter(request):
     return {"staff": user.is_staff}
 
 
+@hooks.subscribe("room:*")
+def may_enter_others(request):
+    return request.channel.startswith("room:public:")
+
+
 @hooks.subscribe("stock:*")
 async def may_watch(request):
     user = await request.aget_user()

@@ -158,8 +158,6 @@ async def test_claims_of_the_wrong_type_are_an_invalid_token(claims: object) -> 
         pytest.param({"client": "C", "sub": "17"}, "C", "18", True, id="only the client"),
         pytest.param({"client": "C", "sub": "17"}, "D", "18", False, id="neither"),
         pytest.param({}, "C", "17", False, id="for nobody"),
-        pytest.param({}, "C", "", False, id="for nobody, anonymous"),
-        pytest.param({"sub": None, "client": None}, "C", "", False, id="null"),
         pytest.param({"client": ""}, "", "17", False, id="no client ID"),
         pytest.param({"sub": 17}, "C", "17", False, id="number"),
         pytest.param({"sub": 17, "client": "C"}, "C", "17", True, id="number beside the client"),
@@ -170,7 +168,30 @@ async def test_token_is_for_its_user_or_its_client(
 ) -> None:
     verified = await subscribe({"channel": "a", **claims})
 
-    assert verified.is_for(client, user) is expected
+    assert verified.is_for(client, user, absent_is_anonymous=False) is expected
+    assert verified.is_for(client, user, absent_is_anonymous=True) is expected
+
+
+@pytest.mark.parametrize(
+    ("claims", "user", "expected"),
+    [
+        ({}, "", True),
+        ({"sub": None, "client": None}, "", True),
+        ({"client": ""}, "", True),
+        ({}, "17", False),
+        ({"client": "C"}, "", False),
+        ({"sub": 17}, "", False),
+        ({"sub": {}}, "", False),
+    ],
+    ids=str,
+)
+async def test_token_without_a_user_is_for_anonymous_clients_where_absent_means_that(
+    claims: dict[str, Any], user: str, expected: bool
+) -> None:
+    verified = await subscribe({"channel": "a", **claims})
+
+    assert verified.is_for("D", user, absent_is_anonymous=True) is expected
+    assert verified.is_for("D", user, absent_is_anonymous=False) is False
 
 
 @pytest.mark.parametrize(

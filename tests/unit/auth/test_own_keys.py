@@ -131,8 +131,8 @@ async def test_subscription_token_is_for_the_user_in_that_claim() -> None:
 
     verified = await verifier.subscribe(token({"channel": "$a", "uid": "17", "sub": "18"}), NOW)
 
-    assert verified.is_for("c", "17")
-    assert not verified.is_for("c", "18")
+    assert verified.is_for("c", "17", absent_is_anonymous=True)
+    assert not verified.is_for("c", "18", absent_is_anonymous=True)
 
 
 async def test_signed_tokens_have_the_user_in_that_claim() -> None:

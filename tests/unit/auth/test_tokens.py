@@ -228,7 +228,8 @@ async def test_subscription_token_is_no_connection_token(
 async def test_subscription_token_names_client_and_channel(verifier: Verifier) -> None:
     claims = {"client": "C", "channel": "$a", "info": {"a": 1}}
 
-    assert await subscribe(verifier, claims) == SubscribeToken("C", "$a", data('{"a": 1}'))
+    expected = SubscribeToken("C", "$a", data('{"a": 1}'), is_nameless=True)
+    assert await subscribe(verifier, claims) == expected
 
 
 @pytest.mark.parametrize(

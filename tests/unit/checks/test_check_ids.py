@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 
 from realtime import checks
+from realtime.checks import site_settings
 from realtime.checks.options import OPTION_ERRORS
 from realtime.config import nested, reader, redis_options, rules, sources
 
@@ -37,8 +38,10 @@ def test_every_rule_that_is_reported_has_an_id(module: Any) -> None:
 
 def test_every_id_is_given_by_one_check() -> None:
     given = Counter(OPTION_ERRORS.values())
-    for function in (*checks.CHECKS, *checks.DATABASE_CHECKS):
+    for function in (*checks.CHECKS, *checks.DATABASE_CHECKS, *checks.OF_PARTS):
         given.update(set(re.findall(r'"(realtime\.[EW][0-9]{3})"', inspect.getsource(function))))
+
+    given.update(row.id for row in site_settings.ROWS)
 
     assert set(given.values()) == {1}
     assert sorted(given) == [
@@ -46,9 +49,11 @@ def test_every_id_is_given_by_one_check() -> None:
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.E{number:03}" for number in range(40, 49)),
         *("realtime.E050", "realtime.E052", "realtime.E053", "realtime.E054"),
+        *("realtime.E060", "realtime.E061"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 35) if number != 25),
         "realtime.W040",
         "realtime.W041",
-        *("realtime.W050", "realtime.W051", "realtime.W053", "realtime.W056"),
+        *("realtime.W050", "realtime.W051", "realtime.W056"),
+        *(f"realtime.W{number:03}" for number in range(60, 66)),
     ]

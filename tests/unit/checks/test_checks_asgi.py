@@ -103,6 +103,29 @@ def test_application_with_the_service_is_found(
     assert asgi_source.mistake_in("mysite.asgi.application") == ""
 
 
+LOADS = "from importlib import import_module\nChat = import_module('mysite.chat')\n"
+
+
+@pytest.mark.parametrize(
+    ("modules", "expected"),
+    [
+        ({"asgi": PLAIN}, False),
+        (GOOD["imported"], True),
+        ({"asgi": PLAIN + LOADS}, None),
+        ({"asgi": PLAIN + "import mysite.consumers\n", "consumers": LOADS}, False),
+    ],
+)
+def test_only_the_module_itself_leaves_a_doubt(
+    modules: dict[str, str],
+    expected: bool | None,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    make_site(tmp_path, modules, monkeypatch)
+
+    assert asgi_source.has_service("mysite.asgi") is expected
+
+
 @pytest.mark.parametrize(
     ("source", "expected"), [(WRAPPED, ""), (PLAIN, "without the service")], ids=["good", "bad"]
 )

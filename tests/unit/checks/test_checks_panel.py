@@ -53,7 +53,9 @@ WITH_PANEL = override_settings(ROOT_URLCONF="messaging_project.urls")
             ["realtime.W004"],
             id="insecure on purpose",
         ),
-        pytest.param({"admin_insecure_in_production": True}, [], id="second option alone"),
+        pytest.param(
+            {"admin_insecure_in_production": True}, ["realtime.W060"], id="second option alone"
+        ),
     ],
 )
 def test_options_of_the_panel_are_checked(options: dict[str, object], expected: list[str]) -> None:
@@ -85,7 +87,8 @@ def test_development_may_do_without_protection(options: dict[str, object]) -> No
 def test_panel_that_is_off_is_not_checked() -> None:
     options = {"admin": False, "admin_password": "p", "admin_insecure": True}
 
-    assert found(**{**ON, **options}) == []
+    # they have no effect
+    assert ids(found(**{**ON, **options})) == ["realtime.W060"] * 2
 
 
 def test_urls_that_are_missing_are_told() -> None:

@@ -70,7 +70,10 @@ def test_endpoint_that_is_no_url_of_http_is_found(option: str, url: str) -> None
     ],
 )
 def test_url_of_http_is_right(option: str, url: str) -> None:
-    assert found(**{option: url}) == []
+    kind = option.split("_")[1]
+    asked = {f"proxy_{kind}": True} if url and kind in ("subscribe", "publish") else {}
+
+    assert found(**{option: url}, **asked) == []
 
 
 def test_password_in_an_endpoint_is_not_shown() -> None:
@@ -130,7 +133,7 @@ def test_endpoint_can_be_asked(kind: str, place: str) -> None:
 
 
 def test_endpoint_of_another_kind_cannot() -> None:
-    options = {"proxy_publish_endpoint": URL, "proxy_connect_endpoint": URL}
+    options = {"proxy_rpc_endpoint": URL, "proxy_connect_endpoint": URL}
 
     assert ids(found(proxy_subscribe=True, **options)) == ["realtime.W010"]
 
@@ -195,55 +198,6 @@ def test_pattern_of_an_unknown_namespace_is_found(
 
     told = [message for message in messages if message.id == "realtime.W022"]
     assert [repr(pattern) in message.msg for message in told] == [True] * unknown
-
-
-# W053
-
-
-@pytest.mark.usefixtures("functions")
-@pytest.mark.parametrize(
-    ("register", "pattern", "options", "beyond"),
-    [
-        (hooks.subscribe, "chat:{room}", {}, "chat:x:x"),
-        (hooks.subscribe, "chat:{room}:{part}", {}, "chat:x:x:x"),
-        (hooks.subscribe, "chat:*-{part}", {}, "chat:x-x:x"),
-        (hooks.subscribe, "{kind}", {}, None),
-        (hooks.subscribe, "chat:{room}", {"server_side": True}, None),
-        (hooks.subscribe, "chat:{room}", {"channel_regex": "^[a-z]+$"}, None),
-        (hooks.subscribe, "chat:{room}:orders", {}, None),
-        (hooks.subscribe, "chat:*", {}, None),
-        (hooks.subscribe, "$chat:{room}", {}, None),
-        (hooks.subscribe, "other:{room}", {}, None),
-        (hooks.publish, "chat:{room}", {"publish": True}, "chat:x:x"),
-        (hooks.publish, "chat:{room}", {"allow_publish_for_subscriber": True}, "chat:x:x"),
-        (hooks.publish, "chat:{room}", {}, None),
-    ],
-)
-def test_pattern_that_leaves_open_what_it_does_not_match_is_found(
-    register: Any, pattern: str, options: dict[str, Any], beyond: str | None
-) -> None:
-    register(pattern)(answer)
-
-    messages = found(namespaces=[{"name": "chat", **options}])
-
-    gaps = [message.msg for message in messages if message.id == "realtime.W053"]
-    assert [repr(beyond) in gap for gap in gaps] == [True] * (beyond is not None)
-
-
-@pytest.mark.usefixtures("functions")
-def test_pattern_beside_one_for_the_rest_leaves_nothing_open() -> None:
-    hooks.subscribe("chat:{room}")(answer)
-    hooks.subscribe("chat:*")(answer)
-
-    assert "realtime.W053" not in ids(found(namespaces=[{"name": "chat"}]))
-
-
-@pytest.mark.usefixtures("functions")
-def test_endpoint_that_is_asked_about_the_rest_leaves_nothing_open() -> None:
-    hooks.subscribe("chat:{room}")(answer)
-    options = {"namespaces": [{"name": "chat", "proxy_subscribe": True}]}
-
-    assert "realtime.W053" not in ids(found(proxy_subscribe_endpoint=URL, **options))
 
 
 # W023

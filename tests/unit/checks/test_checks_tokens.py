@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,8 @@ from django.test import override_settings
 
 from realtime import hooks
 from realtime.hooks.registry import registry
+from tests.processes import run_python
+from tests.server import ROOT
 from tests.unit.checks import system_checks
 from tests.unit.checks.system_checks import ids
 
@@ -58,7 +62,7 @@ def test_key_for_verification_is_none_to_sign_with() -> None:
 def test_views_whose_tokens_nobody_accepts_are_found() -> None:
     jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
 
-    assert ids(found(options={**KEY, **jwks})) == ["realtime.E031"]
+    assert ids(found(options={**KEY, **jwks})) == ["realtime.E031", "realtime.W060"]
 
 
 @pytest.mark.parametrize("name", ["audience", "issuer"])
@@ -123,3 +127,14 @@ def test_prefix_of_private_channels_is_the_option(prefix: str, expected: list[st
         pass
 
     assert ids(found("tests.site.urls", {**KEY, "channel_private_prefix": prefix})) == expected
+
+
+@pytest.mark.parametrize("kind", ["token", "subscription_token"])
+def test_ready_site_with_a_key_set_has_nothing_to_mend(tmp_path: Path, kind: str) -> None:
+    environment = {**os.environ, "DJANGO_DATA_DIR": str(tmp_path)}
+    environment["DJANGO_SETTINGS_MODULE"] = "messaging_project.settings"
+    environment[f"SERVICE_{kind.upper()}_JWKS_PUBLIC_ENDPOINT"] = "https://example.org/jwks"
+
+    done = run_python(["manage.py", "check", "--fail-level", "WARNING"], ROOT, environment)
+
+    assert done.returncode == 0, done.stderr

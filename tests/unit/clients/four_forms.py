@@ -43,6 +43,8 @@ SECOND_REQUESTS: Mapping[str, type[Message]] = {
     "unsubscribe": second_pb2.ChannelRequest,
     "publish": second_pb2.PublishRequest,
     "presence": second_pb2.ChannelRequest,
+    "presence_stats": second_pb2.ChannelRequest,
+    "sub_refresh": second_pb2.SubRefreshRequest,
     "history": second_pb2.HistoryRequest,
 }
 

@@ -168,7 +168,7 @@ async def test_publication_of_a_client_has_its_info_in_history(
         "a",
         data("1"),
         second_node.config.channel,
-        connection.client.info_with(connection.client.session.subscriptions["a"]),
+        connection.client.info_in("a"),
     )
 
     _, answer = await call(second_node, "history", channel="a", limit=1)

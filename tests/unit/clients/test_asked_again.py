@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from realtime.clients.asking import RETRY
+from realtime.clients.renewals import ASK_RETRY
 from realtime.config.channel_options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import Disconnect, Error, InternalError, LimitExceeded, PermissionDenied
@@ -148,7 +148,7 @@ async def test_site_that_fails_once_is_asked_again_soon(
     for times in (3, 5):  # a success forgives the failure before
         await clock.advance(TTL)
         assert is_subscribed(connection)
-        await clock.advance(RETRY)
+        await clock.advance(ASK_RETRY)
         assert len(site.asked) == times
 
     assert is_subscribed(connection)
@@ -159,7 +159,7 @@ async def test_client_comes_back_to_a_site_that_goes_on_failing(
 ) -> None:
     site.answers = iter([InternalError(), InternalError()])
     await clock.advance(TTL)
-    await clock.advance(RETRY)
+    await clock.advance(ASK_RETRY)
 
     if isinstance(connection, SecondConnection):
         assert unsubscribed(connection) == [2501]  # with which it subscribes again

@@ -93,6 +93,14 @@ async def test_command_is_answered_by_the_newer_names(
     assert await error(await connect(node, user), method, **params) == expected
 
 
+async def test_older_client_needs_a_token_that_names_a_user_or_a_client(node: Node) -> None:
+    token = jwt.encode({"channel": "$said:a"}, SECRET, algorithm="HS256")
+
+    refused = await error(await connect(node, ""), SUBSCRIBE, channel="$said:a", token=token)
+
+    assert refused == PERMISSION_DENIED
+
+
 @pytest.mark.parametrize(("channel", "expected"), [("joins:a", [1, 1, 2]), ("asking:a", [])])
 async def test_joins_and_leaves_are_for_clients_to_which_they_are_forced(
     node: Node, channel: str, expected: list[int]

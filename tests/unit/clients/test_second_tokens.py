@@ -122,6 +122,34 @@ async def test_subscribe(connect: Connect, claims: dict[str, Any], expected: Out
     assert told == expected
 
 
+OF_NOBODY: dict[str, Any] = {"channel": "plain:a", "exp": SOON}
+
+
+@pytest.mark.parametrize(
+    ("user", "closes"), [("", []), ("17", [INVALID_TOKEN])], ids=["anonymous", "user"]
+)
+async def test_token_without_a_user_is_for_anonymous_clients(
+    connect: Connect, user: str, closes: list[int]
+) -> None:
+    connection = await connect(user)
+    expected = ({} if closes else {"expires": True}, closes)
+
+    told = await outcome(connection, "subscribe", channel="plain:a", token=token_of(OF_NOBODY))
+
+    assert told == expected
+
+
+async def test_token_without_a_user_refreshes_subscriptions_of_anonymous_clients(
+    connect: Connect,
+) -> None:
+    connection, token = await connect(""), token_of(OF_NOBODY)
+    await connection.call("subscribe", channel="plain:a", token=token)
+
+    told = await outcome(connection, "sub_refresh", channel="plain:a", token=token)
+
+    assert told == ({"expires": True}, [])
+
+
 SUB_REFRESHES: list[tuple[dict[str, Any], Outcome]] = [
     (OWN | {"exp": SOON}, ({"expires": True}, [])),
     (OWN, ({}, [])),

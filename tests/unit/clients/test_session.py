@@ -6,7 +6,7 @@ from contextlib import nullcontext
 
 import pytest
 
-from realtime.clients.session import Session, State, Subscription
+from realtime.clients.session import ClientSession, SessionState, Subscription
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     AlreadySubscribed,
@@ -17,24 +17,25 @@ from realtime.errors import (
     DisconnectSubscriptionExpired,
     LimitExceeded,
 )
+from realtime.node.hooks import Identity
 from realtime.protocol.messages import Command, Method
 from tests.unit.parts import data
 
 START = 1000.0
 
 
-def new(**options: int) -> Session:
-    return Session(Config(**options), START)  # type: ignore[arg-type]
+def new(**options: int) -> ClientSession:
+    return ClientSession(Config(**options), START)  # type: ignore[arg-type]
 
 
-def connected(*, expiry_deadline: float | None = None, **options: int) -> Session:
+def connected(*, expiry_deadline: float | None = None, **options: int) -> ClientSession:
     session = new(**options)
-    session.connected("17", data('{"a":1}'), expiry_deadline)
+    session.connected(Identity("17", data('{"a":1}')), expiry_deadline)
     return session
 
 
 def subscribed(
-    session: Session, channel: str, expiry_deadline: float | None = None
+    session: ClientSession, channel: str, expiry_deadline: float | None = None
 ) -> Subscription:
     subscription = Subscription(ChannelOptions(), expiry_deadline=expiry_deadline)
     session.subscriptions[channel] = subscription
@@ -45,13 +46,13 @@ def subscribed(
 
 
 @pytest.mark.parametrize("method", [*Method, None])
-@pytest.mark.parametrize("state", State)
+@pytest.mark.parametrize("state", SessionState)
 def test_connect_is_the_first_command_and_the_only_one_of_its_kind(
-    state: State, method: Method | None
+    state: SessionState, method: Method | None
 ) -> None:
     session = new()
     session.state = state
-    legal = (method is Method.CONNECT) is (state is State.NEW)
+    legal = (method is Method.CONNECT) is (state is SessionState.NEW)
 
     with nullcontext() if legal else pytest.raises(DisconnectBadRequest):
         session.check(Command(1, method, None))
@@ -101,12 +102,12 @@ def test_limit_of_0_means_no_limit() -> None:
 def test_states_follow_one_another() -> None:
     session = new()
     states = [session.state]
-    session.connected("17", None, None)
+    session.connected(Identity("17"), None)
     states.append(session.state)
     session.close()
     states.append(session.state)
 
-    assert states == [State.NEW, State.CONNECTED, State.CLOSED]
+    assert states == [SessionState.NEW, SessionState.CONNECTED, SessionState.CLOSED]
 
 
 def test_closed_session_has_no_subscriptions_and_nothing_to_wait_for() -> None:
@@ -127,7 +128,7 @@ def test_user_is_empty_until_connected() -> None:
 # time
 
 
-def overdue(session: Session, now: float) -> type[Disconnect] | None:
+def overdue(session: ClientSession, now: float) -> type[Disconnect] | None:
     try:
         session.due(now)
     except Disconnect as disconnect:

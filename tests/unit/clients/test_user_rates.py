@@ -194,11 +194,11 @@ async def test_many_nodes_let_through_as_much_as_one(clock: Clock, state: Cluste
     tasks: set[asyncio.Task[None]] = set()
     nodes = []
     for _ in range(number):
-        cluster = ClusterEngine(timers, state).cluster
+        limits = ClusterEngine(timers, state).limits
         nodes.append(
             UserRates(
                 {"*": rate},
-                cluster,
+                limits,
                 timers,
                 lambda work: tasks.add(asyncio.create_task(work)),
                 Outage(),
@@ -225,7 +225,7 @@ async def test_telling_others_does_not_refuse_who_is_within_the_rate(
     tasks: set[asyncio.Task[None]] = set()
     rates = UserRates(
         {"*": Rate(10, 1, 2)},
-        ClusterEngine(timers, state).cluster,
+        ClusterEngine(timers, state).limits,
         timers,
         lambda work: tasks.add(asyncio.create_task(work)),
         Outage(),
@@ -248,7 +248,7 @@ async def test_user_who_sends_little_is_not_told_to_others(
     tasks: list[asyncio.Task[None]] = []
     rates = UserRates(
         {"*": Rate(100, 1)},
-        engine.cluster,
+        engine.limits,
         timers,
         lambda work: tasks.append(asyncio.create_task(work)),
         Outage(),

@@ -12,12 +12,10 @@ import pytest
 
 from realtime.channel_rules import inbox
 from realtime.cluster.direct import DirectMessage
-from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.engine.once import Once
-from realtime.engine.versions import Version
+from realtime.engine.base import Outgoing, Published
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.protocol.messages import Publication, StreamPosition
+from realtime.protocol.messages import Publication
 from realtime.timers import Timers
 from tests.unit.memory_cluster import ClusterState
 from tests.unit.node.node_parts import PLAIN, stop
@@ -37,20 +35,13 @@ class BranchBroker(SuspendedBroker):
         super().__init__(timers, gate)
         self._branches = branches
 
-    async def publish(
-        self,
-        channel: str,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
-        position = await super().publish(channel, publication, options, once, version)
-        if position is None:
+    async def publish(self, outgoing: Outgoing) -> Published:
+        published = await super().publish(outgoing)
+        if published.position is None:
             for branch in self._branches:
                 if branch.broker is not self:
-                    branch.broker.receive(channel, publication)
-        return position
+                    branch.broker.receive(outgoing.channel, outgoing.publication)
+        return published
 
     def receive(self, channel: str, publication: Publication) -> None:
         """Deliver what another branch published."""
@@ -139,7 +130,9 @@ async def echo(body: bytes) -> bytes:
 
 async def put(pair: Pair, text: str) -> None:
     """Publish any text in the inbox of the other node."""
-    await pair.engine.broker.publish(inbox(pair.other.uid), Publication(data(text)), PLAIN)
+    await pair.engine.broker.publish(
+        Outgoing(inbox(pair.other.uid), Publication(data(text)), PLAIN)
+    )
 
 
 async def answer_of(asking: asyncio.Future[T]) -> T:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from typing import Any
 
 import pytest
 
@@ -26,6 +25,7 @@ from realtime.cluster.control import (
 from realtime.cluster.peers import HEARTBEAT_INTERVAL
 from realtime.config.channel_options import Overrides
 from realtime.config.reader import load
+from realtime.engine.base import Outgoing, Published
 from realtime.errors import DisconnectConnectionLimit
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication, StreamPosition
@@ -54,7 +54,7 @@ async def other_node_sends(engine: ClusterEngine, message: ControlMessage) -> No
     """Let another node send a control message."""
     uid = str(engine.calls["publish"])
     await engine.broker.publish(
-        CONTROL, Publication(control.encode(message), uid=uid), CONTROL_OPTIONS
+        Outgoing(CONTROL, Publication(control.encode(message), uid=uid), CONTROL_OPTIONS)
     )
 
 
@@ -188,7 +188,9 @@ async def test_unknown_message_is_logged_and_the_next_one_is_applied(
 ) -> None:
     client = add(node)
 
-    await engine.broker.publish(CONTROL, Publication(data(words), uid="u"), CONTROL_OPTIONS)
+    await engine.broker.publish(
+        Outgoing(CONTROL, Publication(data(words), uid="u"), CONTROL_OPTIONS)
+    )
     await other_node_sends(engine, Unsubscribe("17", "a", origin="another"))
     await eventually(lambda: client.unsubscribed == ["a"])
 
@@ -318,11 +320,11 @@ async def test_messages_that_older_nodes_know_stay_as_they_were(
     sent: list[bytes] = []
     publish = engine.broker.publish
 
-    async def recorded(channel: str, publication: Publication, *rest: Any) -> Any:
-        sent.append(publication.data.raw)
-        return await publish(channel, publication, *rest)
+    async def recorded(outgoing: Outgoing) -> Published:
+        sent.append(outgoing.publication.data.raw)
+        return await publish(outgoing)
 
-    engine.broker.publish = recorded  # type: ignore[method-assign, assignment]
+    engine.broker.publish = recorded  # type: ignore[method-assign]
     if "unsubscribe" in text:
         await node.unsubscribe_user("17", "a")
     else:
@@ -338,7 +340,7 @@ async def test_unknown_kind_is_ignored_and_those_after_it_are_applied(
     client = add(node)
 
     publication = Publication(data('{"do":"from the future","user":"17"}'), uid="x")
-    await engine.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
+    await engine.broker.publish(Outgoing(CONTROL, publication, CONTROL_OPTIONS))
     await other_node_sends(engine, Unsubscribe("17", "a", origin="another"))
     await eventually(lambda: client.unsubscribed == ["a"])
 

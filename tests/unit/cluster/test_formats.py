@@ -18,14 +18,26 @@ from realtime.cluster.control import (
 )
 from realtime.cluster.direct import DirectMessage
 from realtime.cluster.survey import (
+    Answers,
     AskConnections,
     AskSubscribers,
     ClientReport,
     ConnectionsAnswer,
     SubscribersAnswer,
+    SurveyAnswer,
+    SurveyQuestion,
 )
-from realtime.cluster.user_surveys import AskRecent, AskUsers, RecentAnswer, Refusal, UsersAnswer
-from realtime.engine.nodes import ListVersion
+from realtime.engine.limits import ListVersion
+from realtime.operators.questions import (
+    AskActivity,
+    AskMirror,
+    AskPast,
+    AskRecent,
+    AskUsers,
+    RecentAnswer,
+    Refusal,
+    UsersAnswer,
+)
 from realtime.protocol.messages import StreamPosition
 from tests.unit.parts import data
 
@@ -81,25 +93,44 @@ def test_control_message(message: ControlMessage, text: str) -> None:
 
 QUESTIONS = [
     (
-        AskConnections("17", "N1", "S"),
+        AskConnections("17", origin="N1", survey="S"),
         '{"ask":"connections","user":"17","origin":"N1","survey":"S"}',
     ),
     (
-        AskSubscribers(("a", "b"), "N1", "S"),
+        AskSubscribers(("a", "b"), origin="N1", survey="S"),
         '{"ask":"subscribers","channels":["a","b"],"origin":"N1","survey":"S"}',
     ),
-    (AskRecent("17", "N1", "S"), '{"ask":"recent","user":"17","origin":"N1","survey":"S"}'),
     (
-        AskUsers("1", 50, "N1", "S"),
+        AskActivity(5, "bytes", "chat", "a*", origin="N1", survey="S"),
+        '{"ask":"activity","limit":5,"order":"bytes","namespace":"chat","pattern":"a*",'
+        '"origin":"N1","survey":"S"}',
+    ),
+    (
+        AskMirror("M", "17", "a*", masked=True, taken={"N1": 7}, origin="N1", survey="S"),
+        '{"ask":"mirror","mirror":"M","user":"17","channels":"a*","masked":true,"taken":{"N1":7},'
+        '"ends":false,"origin":"N1","survey":"S"}',
+    ),
+    (AskPast(origin="N1", survey="S"), '{"ask":"past","origin":"N1","survey":"S"}'),
+    (
+        AskRecent("17", origin="N1", survey="S"),
+        '{"ask":"recent","user":"17","origin":"N1","survey":"S"}',
+    ),
+    (
+        AskUsers("1", 50, origin="N1", survey="S"),
         '{"ask":"users","prefix":"1","limit":50,"origin":"N1","survey":"S"}',
     ),
 ]
 
 
 @pytest.mark.parametrize(("question", "text"), QUESTIONS)
-def test_survey_question(question: survey.Question, text: str) -> None:
+def test_survey_question(question: SurveyQuestion, text: str) -> None:
+    async def never(question: SurveyQuestion) -> SurveyAnswer:
+        raise AssertionError("was asked")
+
+    answers = Answers(dict.fromkeys((type(each) for each, _ in QUESTIONS), never))
+
     assert survey.encode_question(question).raw == text.encode()
-    assert survey.decode_question(data(text)) == question
+    assert answers.question(data(text)) == question
 
 
 REPORT = ClientReport(
@@ -140,9 +171,9 @@ ANSWERS = [
 
 
 @pytest.mark.parametrize(("answer", "text"), ANSWERS)
-def test_survey_answer(answer: survey.Answer, text: bytes) -> None:
+def test_survey_answer(answer: SurveyAnswer, text: bytes) -> None:
     assert survey.encode_answer(answer) == text
-    assert msgspec.json.decode(text, type=survey.Answer) == answer
+    assert survey.decode_answer(text, type(answer)) == answer
 
 
 def test_report_of_an_older_node_is_read() -> None:

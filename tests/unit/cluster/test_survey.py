@@ -4,27 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import NoReturn
 
 import pytest
 
 from realtime.channel_rules import QUESTIONS
 from realtime.cluster import survey
-from realtime.cluster.collecting import SURVEY_TIMEOUT
 from realtime.cluster.survey import (
+    SURVEY_TIMEOUT,
+    Answers,
     AskConnections,
     AskSubscribers,
     ClientReport,
     ConnectionsAnswer,
     SubscribersAnswer,
+    SurveyQuestion,
 )
-from realtime.cluster.user_surveys import AskUsers, UsersAnswer
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.base import Outgoing
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.operators.questions import AskPast
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
+from realtime.server_api import operations
 from realtime.timers import Timers
 from tests.unit.cluster.survey_parts import Reporting
 from tests.unit.node.node_parts import PLAIN, stop, subscribe
@@ -46,7 +51,7 @@ class AnsweringCluster(SuspendedCluster):
     def __init__(self, timers: Timers, broker: SuspendedBroker, gate: Gate) -> None:
         super().__init__(timers, broker, gate)
         self.others: list[NodeStatus] = []
-        self.asked: list[survey.Question] = []
+        self.asked: list[bytes] = []
         self.will_answer: list[bytes] = []
         self.answered: list[tuple[str, bytes]] = []
 
@@ -54,7 +59,7 @@ class AnsweringCluster(SuspendedCluster):
         return self.others
 
     async def ask(self, survey_id: str, question: Payload, lifetime: float) -> None:
-        self.asked.append(survey.decode_question(question))
+        self.asked.append(question.raw)
 
     async def answers(self, survey_id: str, start: int) -> list[bytes]:
         return self.will_answer[start:]
@@ -88,9 +93,9 @@ async def node(engine: AnsweringEngine, clock: Clock) -> AsyncIterator[Node]:
     await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
-async def other_asks(engine: AnsweringEngine, question: survey.Question | str) -> None:
+async def other_asks(engine: AnsweringEngine, question: SurveyQuestion | str) -> None:
     asked = data(question) if isinstance(question, str) else survey.encode_question(question)
-    await engine.broker.publish(QUESTIONS, Publication(asked), ChannelOptions())
+    await engine.broker.publish(Outgoing(QUESTIONS, Publication(asked), ChannelOptions()))
     await turns(20)
 
 
@@ -103,7 +108,7 @@ async def test_node_answers_with_the_connections_of_the_user(
     for client in (Reporting("C1", ["a", "b"]), RecordingClient("C2", "18")):
         node.hub.add(client)
 
-    await other_asks(engine, AskConnections("17", "another", "S"))
+    await other_asks(engine, AskConnections("17", origin="another", survey="S"))
 
     ((survey_id, encoded),) = engine.cluster.answered
     answer = survey.decode_answer(encoded, ConnectionsAnswer)
@@ -122,7 +127,7 @@ async def test_node_answers_with_the_numbers_of_subscribers_without_observers(
     await subscribe(node, RecordingClient("O", ""), PLAIN, visible=False)
     await subscribe(node, RecordingClient("O", ""), PLAIN, "watched", visible=False)
 
-    await other_asks(engine, AskSubscribers(("a", "nobody", "watched"), "another"))
+    await other_asks(engine, AskSubscribers(("a", "nobody", "watched"), origin="another"))
 
     ((_, encoded),) = engine.cluster.answered
     assert survey.decode_answer(encoded, SubscribersAnswer).numbers == [4, 0, 0]
@@ -142,8 +147,16 @@ async def test_observers_and_subscribers_that_left_are_not_counted_any_more(node
     assert feed.size == 0
 
 
+async def test_node_without_an_observer_does_not_know_what_operators_ask(
+    node: Node, engine: AnsweringEngine
+) -> None:
+    await other_asks(engine, AskPast(origin="another"))
+
+    assert engine.cluster.answered == []
+
+
 async def test_node_does_not_answer_itself(node: Node, engine: AnsweringEngine) -> None:
-    await other_asks(engine, AskConnections("17", node.uid))
+    await other_asks(engine, AskConnections("17", origin=node.uid))
 
     assert engine.cluster.answered == []
 
@@ -155,7 +168,7 @@ async def test_unknown_question_is_not_answered_and_the_next_one_is(
     await other_asks(engine, words)
     assert engine.cluster.answered == []
 
-    await other_asks(engine, AskConnections("17", "another", "next"))
+    await other_asks(engine, AskConnections("17", origin="another", survey="next"))
 
     assert [survey_id for survey_id, _ in engine.cluster.answered] == ["next"]
 
@@ -165,7 +178,7 @@ async def test_answer_that_cannot_be_sent_does_no_harm(
 ) -> None:
     engine.failing.add("answer")
 
-    await other_asks(engine, AskConnections("17", "another"))
+    await other_asks(engine, AskConnections("17", origin="another"))
 
     assert caplog.records == []
 
@@ -177,7 +190,7 @@ async def test_answer_has_a_bounded_number_of_connections_and_their_total(node: 
     for number in range(survey.MAX_CONNECTIONS + 1):
         node.hub.add(RecordingClient(f"C{number}"))
 
-    ((answer,), missing) = await node.connections("17")
+    ((answer,), missing) = await operations.connections(node, "17")
 
     assert (len(answer.connections), answer.total) == (
         survey.MAX_CONNECTIONS,
@@ -191,7 +204,7 @@ async def test_answer_has_a_bounded_size_however_long_the_names_are(node: Node) 
     for number in range(100):
         node.hub.add(Reporting(f"C{number}", names))
 
-    ((answer,), _) = await node.connections("17")
+    ((answer,), _) = await operations.connections(node, "17")
 
     assert answer.total == 100
     assert 0 < len(answer.connections) < 100
@@ -206,7 +219,7 @@ async def test_answer_has_a_bounded_size_however_long_the_names_are(node: Node) 
 async def test_node_without_others_asks_none(node: Node, engine: AnsweringEngine) -> None:
     node.hub.add(RecordingClient("C"))
 
-    ((answer,), missing) = await node.connections("17")
+    ((answer,), missing) = await operations.connections(node, "17")
 
     assert ([report.client for report in answer.connections], missing) == (["C"], [])
     assert engine.cluster.asked == []
@@ -217,7 +230,7 @@ async def test_result_has_the_answers_of_all_nodes(
 ) -> None:
     engine.cluster.others = [OTHER]
     await subscribe(node, RecordingClient("C"), PLAIN)
-    asking = asyncio.create_task(node.subscribers(["a", "b"]))
+    asking = asyncio.create_task(operations.subscribers(node, ["a", "b"]))
     await eventually(lambda: bool(engine.cluster.asked))
 
     engine.cluster.will_answer.append(
@@ -241,7 +254,7 @@ async def test_node_that_does_not_answer_in_time_is_missing(
 ) -> None:
     engine.cluster.others = [OTHER]
     engine.cluster.will_answer += [] if answer is None else [answer]
-    asking = asyncio.create_task(node.subscribers(["a"]))
+    asking = asyncio.create_task(operations.subscribers(node, ["a"]))
     await eventually(lambda: bool(engine.cluster.asked))
 
     for _ in range(int(SURVEY_TIMEOUT / 0.1) - 1):
@@ -260,7 +273,7 @@ async def test_silent_node_is_missing_at_once_and_counts_if_it_answers_all_the_s
 ) -> None:
     engine.cluster.others = [SILENT]
 
-    assert (await node.subscribers(["a"])).missing == ["third"]
+    assert (await operations.subscribers(node, ["a"])).missing == ["third"]
     assert await node.silent() == ["third"]
 
     engine.cluster.others = [OTHER, SILENT]
@@ -268,7 +281,7 @@ async def test_silent_node_is_missing_at_once_and_counts_if_it_answers_all_the_s
         survey.encode_answer(SubscribersAnswer(uid, name, [1]))
         for uid, name in (("N3", "third"), ("N2", "second"))
     ]
-    asking = asyncio.create_task(node.subscribers(["a"]))
+    asking = asyncio.create_task(operations.subscribers(node, ["a"]))
     await eventually(lambda: bool(engine.cluster.asked))
     await clock.advance(0.1)
     answers, missing = await asking
@@ -288,12 +301,17 @@ async def test_control_messages_are_not_counted_as_publications(
 # encoding
 
 
+async def never(question: SurveyQuestion) -> NoReturn:
+    raise AssertionError("was asked")
+
+
 def test_decoded_question_equals_the_question() -> None:
+    answers = Answers(dict.fromkeys((AskConnections, AskSubscribers), never))
     for question in (
-        AskConnections("17\n\u00e4", "N"),
-        AskSubscribers(("a", "", "b:c"), "N"),
+        AskConnections("17\n\u00e4", origin="N"),
+        AskSubscribers(("a", "", "b:c"), origin="N"),
     ):
-        assert survey.decode_question(survey.encode_question(question)) == question
+        assert answers.question(survey.encode_question(question)) == question
 
 
 def test_decoded_answer_equals_the_answer() -> None:
@@ -304,14 +322,3 @@ def test_decoded_answer_equals_the_answer() -> None:
     answer = ConnectionsAnswer("N", "first", 3, reports)
 
     assert survey.decode_answer(survey.encode_answer(answer), ConnectionsAnswer) == answer
-
-
-async def test_users_are_found_by_the_beginning_of_their_id(node: Node) -> None:
-    for number, user in enumerate(["ada", "ada", "adam", "bob", "", "ad"]):
-        node.hub.add(RecordingClient(f"C{number}", user))
-
-    found = (await node.survey(AskUsers("ada", 50, node.uid), UsersAnswer)).answers
-    first = (await node.survey(AskUsers("", 2, node.uid), UsersAnswer)).answers
-
-    assert [(answer.users, answer.total) for answer in found] == [({"ada": 2, "adam": 1}, 2)]
-    assert [(answer.users, answer.total) for answer in first] == [({"ad": 1, "ada": 2}, 4)]

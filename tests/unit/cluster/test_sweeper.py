@@ -8,17 +8,19 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.cluster.sweeper import CLAIM, SETTLE_TIME, SWEEP_INTERVAL, Sweeper
-from realtime.engine.lists import Kind, NoLists, Swept
+from realtime.engine.lists import Kind, Swept
+from realtime.engine.memory import MemoryLists
 from realtime.node.background import Background
 from realtime.timers import Timers
 from tests.unit.parts import Clock, turns
 from tests.unit.suspended_engine import ClusterEngine
 
 
-class DeadNode(NoLists):
+class DeadNode(MemoryLists):
     """Lists of which one part can be taken; a reply may be lost."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.parts = [Swept(Kind.USERS, ["7", "8"])]
         self.attempts: list[str] = []
 

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from realtime.config import sources
+from realtime.config.fields import kind_of
+from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.config.reader import from_strings, read
 
 
@@ -31,6 +34,36 @@ def test_string_becomes_a_value_of_the_option_s_type(name: str, text: str, value
 
 def test_empty_string_means_not_set() -> None:
     assert from_strings({"presence": "", "api_key": "", "allowed_origins": ""}) == {}
+
+
+EMPTIED = {
+    name: ([] if kind_of(option) == "list" else "")
+    for name, option in {**CONFIG_FIELDS, **CHANNEL_OPTION_FIELDS}.items()
+    if kind_of(option) == "list" or isinstance(option.default, str)
+}
+"""Every option that may be empty → that value."""
+
+
+@pytest.mark.parametrize(("name", "empty"), EMPTIED.items(), ids=list(EMPTIED))
+@pytest.mark.parametrize("text", ["none", "None", " none "])
+def test_every_option_can_be_emptied_by_the_environment(
+    name: str, empty: object, text: str
+) -> None:
+    not_set, problems = read(from_strings({name: ""}))
+    assert (not_set, problems) == read({})
+
+    emptied = read({name: empty})
+    if emptied == read({}) and not isinstance(empty, list):
+        assert from_strings({name: text}) == {name: text}  # a text like any other
+    else:
+        assert read(from_strings({name: text})) == emptied
+
+
+def test_rates_are_off_by_the_word_none_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("SERVICE_CLIENT_COMMAND_RATES", "")
+    assert sources.examine().config.rates_of_clients
+    monkeypatch.setenv("SERVICE_CLIENT_COMMAND_RATES", "none")
+    assert sources.examine().config.rates_of_clients == {}
 
 
 @pytest.mark.parametrize(

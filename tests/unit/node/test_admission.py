@@ -81,8 +81,13 @@ async def test_each_address_has_a_rate_of_its_own(new: New, clock: Clock) -> Non
     assert later == [True, False]
 
 
-async def test_unknown_address_has_no_rate(new: New) -> None:
-    assert all(admitted(new(address_connection_rate="1/h"), "", "", ""))
+async def test_unknown_addresses_have_one_rate_together(
+    new: New, caplog: pytest.LogCaptureFixture
+) -> None:
+    rated = new(address_connection_rate="1/h burst 2")
+
+    assert admitted(rated, "", "", "", "192.0.2.1") == [True, True, False, True]
+    assert "address is not known (trusted_proxies is" in caplog.text
 
 
 async def test_refused_connection_takes_nothing_of_the_rate_of_the_process(new: New) -> None:

@@ -11,7 +11,7 @@ import pytest
 from realtime.cluster.control import BlockUser, UnblockUser
 from realtime.cluster.member import Member
 from realtime.config.reader import load
-from realtime.engine.nodes import NO_LIST
+from realtime.engine.limits import NO_LIST
 from realtime.errors import EngineUnavailable, LimitExceeded, NoReply
 from realtime.node import blocks
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
@@ -149,7 +149,7 @@ async def test_message_of_another_node_is_applied_here(shared: Node, engine: Clu
 async def test_node_that_starts_later_knows_who_is_blocked(
     shared: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
-    await engine.cluster.blocks.add({"17": later()})
+    await engine.limits.block({"17": later()})
     fresh = Node(load(TOKENS), engine)
     await fresh.start()
     known = fresh.blocks.has("17")
@@ -159,7 +159,7 @@ async def test_node_that_starts_later_knows_who_is_blocked(
 
 
 async def test_node_does_not_start_without_the_list(engine: ClusterEngine) -> None:
-    engine.failing.add("blocks.read")
+    engine.failing.add("blocked")
     fresh = Node(load(TOKENS), engine)
 
     with pytest.raises(EngineUnavailable):
@@ -170,12 +170,12 @@ async def test_node_does_not_start_without_the_list(engine: ClusterEngine) -> No
 async def test_node_that_missed_a_message_learns_it_in_time(
     shared: Node, engine: ClusterEngine, clock: Clock, missed: str
 ) -> None:
-    client, shared_blocks = add(shared), engine.cluster.blocks
+    client, limits = add(shared), engine.limits
     if missed == "unblock":
         await shared.block_user("17", later())
-        await shared_blocks.remove("17")
+        await limits.unblock("17")
     else:
-        await shared_blocks.add({"17": later()})
+        await limits.block({"17": later()})
 
     await clock.advance(blocks.INTERVAL)
 
@@ -186,8 +186,8 @@ async def test_node_that_missed_a_message_learns_it_in_time(
 async def test_message_that_comes_too_late_does_not_block_for_long(
     shared: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
-    await engine.cluster.blocks.add({"17": later()})
-    await engine.cluster.blocks.remove("17")
+    await engine.limits.block({"17": later()})
+    await engine.limits.unblock("17")
     shared._control.on_message(BlockUser("17", later(), "another"))
     at_first = shared.blocks.has("17")
 
@@ -200,13 +200,13 @@ async def test_message_that_comes_too_late_does_not_block_for_long(
 async def test_message_during_the_reading_counts(
     shared: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
-    await engine.cluster.blocks.add({"18": later()})
-    engine.hold_answer("blocks.read")
+    await engine.limits.block({"18": later()})
+    engine.hold_answer("blocked")
     await clock.advance(blocks.INTERVAL)
-    await engine.reached("blocks.read")
+    await engine.reached("blocked")
     shared._control.on_message(BlockUser("17", later(), "another"))
     shared._control.on_message(UnblockUser("18", "another"))
-    engine.go_on("blocks.read")
+    engine.go_on("blocked")
     await shared.idle()
 
     assert shared.blocks.has("17")
@@ -217,7 +217,7 @@ async def test_user_stays_blocked_while_redis_is_away(
     shared: Node, engine: ClusterEngine, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     await shared.block_user("17", later())
-    engine.failing.update(("blocks.version", "blocks.read"))
+    engine.failing.update(("blocked_version", "blocked"))
     for _ in range(3):
         await clock.advance(blocks.INTERVAL)
         await shared.idle()
@@ -229,14 +229,14 @@ async def test_user_stays_blocked_while_redis_is_away(
 async def test_nothing_waits_while_redis_hangs(
     shared: Node, engine: ClusterEngine, clock: Clock
 ) -> None:
-    engine.hold("blocks.version")
+    engine.hold("blocked_version")
     await clock.advance(blocks.INTERVAL)
-    await engine.reached("blocks.version")
+    await engine.reached("blocked_version")
     await clock.advance(10 * blocks.INTERVAL)
 
     assert await connect(shared) == []
-    assert engine.waiting.count("blocks.version") == 1
-    engine.go_on("blocks.version")
+    assert engine.waiting.count("blocked_version") == 1
+    engine.go_on("blocked_version")
 
 
 async def test_list_that_redis_lost_comes_back(
@@ -249,13 +249,13 @@ async def test_list_that_redis_lost_comes_back(
     await shared.idle()
 
     assert shared.blocks.has("17")
-    assert (await engine.cluster.blocks.read()).ends == {"17": end}
+    assert (await engine.limits.blocked()).ends == {"17": end}
 
 
 async def test_user_is_not_blocked_where_the_list_cannot_be_written(
     shared: Node, engine: ClusterEngine
 ) -> None:
-    engine.failing.add("blocks.add")
+    engine.failing.add("block")
 
     with pytest.raises(EngineUnavailable):
         await shared.block_user("17", later())
@@ -273,7 +273,7 @@ async def test_user_is_blocked_here_where_others_cannot_be_told(
         await shared.block_user("17", later())
 
     assert client.close_codes == [FORCED]
-    assert (await engine.cluster.blocks.read()).ends.keys() == {"17"}
+    assert (await engine.limits.blocked()).ends.keys() == {"17"}
 
 
 async def test_who_came_in_when_a_block_was_over_is_closed_by_the_next_one(
@@ -283,7 +283,7 @@ async def test_who_came_in_when_a_block_was_over_is_closed_by_the_next_one(
     monkeypatch.setattr(time, "time", lambda: end)
     client = add(shared)
 
-    await engine.cluster.blocks.add({"17": later()})  # the message is lost
+    await engine.limits.block({"17": later()})  # the message is lost
     await clock.advance(blocks.INTERVAL)
 
     await eventually(lambda: client.close_codes == [FORCED])
@@ -296,7 +296,7 @@ async def test_list_that_redis_lost_comes_back_beside_what_was_blocked_since(
     await clock.advance(blocks.INTERVAL)
     await shared.idle()
     engine.cluster.state.blocked, engine.cluster.state.blocks_version = {}, NO_LIST
-    await engine.cluster.blocks.add({"18": end})
+    await engine.limits.block({"18": end})
 
     await clock.advance(blocks.INTERVAL)
     await shared.idle()

@@ -98,18 +98,17 @@ async def test_clients_that_go_by_themselves_are_not_waited_for(clock: Clock) ->
     assert closed(clients) == CLOSE_AT_ONCE
 
 
-async def test_api_is_answered_until_the_last_client_was_told(clock: Clock) -> None:
+async def test_api_is_answered_until_the_node_stops(clock: Clock) -> None:
     node = Node(load({**EVERYTHING, "drain_seconds": 10}))
     for number in range(100):
         OpenedClient(node, f"C{number}")
 
     node.begin_stop()
-    await clock.advance(9)
+    await clock.advance(10)
     before = node.stopping
-    await clock.advance(1)
+    await stop(node, clock, SHUTDOWN_TIMEOUT)
 
     assert (before, node.stopping) == (False, True)
-    await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 async def test_node_that_drains_stays_alive_for_the_others(clock: Clock) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
 from realtime.engine.memory import MemoryBroker
 from realtime.node.feed import Feed
 from realtime.protocol.messages import Publication, StreamPosition
@@ -41,7 +42,7 @@ async def test_held_subscriber_without_a_position_gets_nothing_from_before_it_ca
 
 async def publish(broker: MemoryBroker, feed: Feed) -> Publication:
     """Publish, and give the feed what arrives."""
-    position = await broker.publish("a", Publication(data("1")), HISTORY)
+    position = (await broker.publish(Outgoing("a", Publication(data("1")), HISTORY))).position
     assert isinstance(position, StreamPosition)
     published = (await broker.history("a")).publications[-1]
     feed.receive(published, position, 0)

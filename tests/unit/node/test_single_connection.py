@@ -11,6 +11,7 @@ from realtime.channel_rules import CONTROL
 from realtime.cluster import control
 from realtime.cluster.control import CONTROL_OPTIONS, DisconnectUser
 from realtime.config.reader import load
+from realtime.engine.base import Outgoing
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication
 from realtime.timers import Timers
@@ -55,7 +56,7 @@ async def other_node_sends(engine: ClusterEngine, message: DisconnectUser) -> No
     """Let another node send a control message."""
     uid = str(engine.calls["publish"])
     publication = Publication(control.encode(message), uid=uid)
-    await engine.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
+    await engine.broker.publish(Outgoing(CONTROL, publication, CONTROL_OPTIONS))
 
 
 async def test_new_connection_closes_the_others_of_its_user(node: Node) -> None:

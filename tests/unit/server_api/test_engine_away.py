@@ -9,14 +9,10 @@ from typing import ClassVar
 
 import pytest
 
-from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.base import Outgoing, Published
-from realtime.engine.once import Once
-from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.node import Node
-from realtime.protocol.messages import Publication, StreamPosition
 from realtime.server_api import http, http_v2, operations
 from realtime.timers import Timers
 from tests.unit.parts import data
@@ -31,20 +27,15 @@ class FailingBroker(SuspendedBroker):
 
     failures: ClassVar = {"away": AWAY, "silent": SILENT}
 
-    async def publish(
-        self,
-        channel: str,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
-        if channel in self.failures:
-            raise self.failures[channel].with_traceback(None)
-        return await super().publish(channel, publication, options, once, version)
+    async def publish(self, outgoing: Outgoing) -> Published:
+        if outgoing.channel in self.failures:
+            raise self.failures[outgoing.channel].with_traceback(None)
+        return await super().publish(outgoing)
 
-    async def publish_many(self, publications: Sequence[Outgoing]) -> list[Published]:
-        return [self.failures.get(channel) for channel, *_ in publications]
+    async def publish_many(
+        self, publications: Sequence[Outgoing]
+    ) -> list[Published | EngineUnavailable]:
+        return [self.failures.get(each.channel) or Published() for each in publications]
 
 
 class FailingEngine(SuspendedEngine):

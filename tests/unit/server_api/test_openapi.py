@@ -3,11 +3,18 @@
 from __future__ import annotations
 
 import json
+import time
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 import realtime
+from realtime.cluster.member import Member
+from realtime.errors import Error
 from realtime.server_api import methods, methods_v2, openapi
+from realtime.serving import serving
+from realtime.testing import TestService
 
 DOCUMENT = json.loads(json.dumps(openapi.document(realtime.__version__, "/rt")))
 
@@ -24,16 +31,99 @@ def references(value: Any) -> Iterator[str]:
             yield from references(part)
 
 
+SCHEMAS = DOCUMENT["components"]["schemas"]
+
+
+def body(path: str) -> Any:
+    """The schema of the body of a request."""
+    return DOCUMENT["paths"][path]["post"]["requestBody"]["content"]["application/json"]["schema"]
+
+
+def at(reference: Any) -> Any:
+    return SCHEMAS[reference["$ref"].rpartition("/")[2]]
+
+
+def commands() -> list[Any]:
+    """The schemas of the commands of `POST /api`."""
+    return [at(each) for each in body("/rt")["oneOf"]]
+
+
 def test_every_method_of_both_dialects_is_there() -> None:
     assert set(DOCUMENT["paths"]) == {"/rt", *(f"/rt/{name}" for name in methods_v2.NAMES)}
-    body = DOCUMENT["paths"]["/rt"]["post"]["requestBody"]["content"]["application/json"]
-    assert body["schema"]["properties"]["method"]["enum"] == [row.name for row in methods.METHODS]
+    names = [each["properties"]["method"]["const"] for each in commands()]
+    assert names == [row.name for row in methods.METHODS]
+    assert set(SCHEMAS["BatchCommand"]["properties"]) == set(methods_v2.METHODS)
+    assert set(SCHEMAS["BatchReply"]["properties"]) == {*methods_v2.METHODS, "error"}
 
 
-def test_params_are_those_that_the_service_decodes() -> None:
-    publish = DOCUMENT["components"]["schemas"]["Publish"]["properties"]
+PARAMS: dict[str, Any] = {
+    "channel": "kept:a",
+    "channels": ["kept:a"],
+    "user": "17",
+    "method": "m",
+    "data": 1,
+    "expire_at": int(time.time()) + 3600,
+}
+"""A value for each param that some method needs."""
 
-    assert {"channel", "data", "tags", "idempotency_key", "skip_history"} <= set(publish)
+
+def needed() -> Iterator[tuple[str, str, list[str]]]:
+    """Yield each dialect and method, with the params that it needs."""
+    for name in methods_v2.METHODS:
+        schema = at(body(f"/rt/{name}"))
+        yield "method", name, schema["required"] + schema.get("then", {}).get("required", [])
+    for command in commands():
+        if "params" in command["properties"]:
+            name = command["properties"]["method"]["const"]
+            yield "command", name, at(command["properties"]["params"])["required"]
+
+
+def run(dialect: str, name: str, params: dict[str, Any]) -> int:
+    """Run a method. Return the code of the error, or 0."""
+
+    def in_service(member: Member) -> Any:
+        encoded = json.dumps(params).encode()
+        if dialect == "command":
+            return methods.run(member, methods.METHOD_NUMBERS[name], encoded)
+        return methods_v2.run(member, name, encoded)
+
+    try:
+        serving.call(in_service)
+    except Error as error:
+        return error.code
+    return 0
+
+
+@pytest.mark.parametrize(("dialect", "name", "names"), list(needed()), ids=str)
+def test_params_that_a_method_needs_are_required_and_no_others(
+    settings: Any, dialect: str, name: str, names: list[str]
+) -> None:
+    namespace = {"name": "kept", "presence": True, "history_size": 5, "history_lifetime": 60}
+    settings.REALTIME = {"namespaces": [namespace]}
+    params = {each: PARAMS[each] for each in names}
+
+    with TestService():
+        assert run(dialect, name, params) == (104 if name == "rpc" else 0)
+        for each in names:
+            rest = {key: value for key, value in params.items() if key != each}
+            assert run(dialect, name, rest) == 107, each
+
+
+def test_data_may_be_given_in_base64() -> None:
+    for schema in (SCHEMAS["Publish"], SCHEMAS["Broadcast"]):
+        assert schema["if"] == {"not": {"required": ["b64data"]}}
+        assert schema["then"] == {"required": ["data"]}
+
+
+def test_no_field_is_nullable_or_untyped() -> None:
+    """Only JSON values of the site have any type."""
+    free = {"data", "info", "params", "conn_info", "chan_info"}
+    for title, schema in SCHEMAS.items():
+        for name, each in schema.get("properties", {}).items():
+            kinds = each.keys() & {"type", "$ref", "anyOf"}
+            assert kinds or name in free, (title, name)
+            assert {"type": "null"} not in each.get("anyOf", []), (title, name)
+            assert "x-needed" not in each
 
 
 def test_references_lead_somewhere() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
+from realtime.engine.base import Outgoing
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
@@ -43,7 +44,7 @@ class Line:
         for value in values:
             self._uids += 1
             publication = Publication(data(str(value)), None, 0, f"u{self._uids}")
-            await self.engine.broker.publish("a", publication, RECOVERABLE)
+            await self.engine.broker.publish(Outgoing("a", publication, RECOVERABLE))
 
     async def lose(self, *values: int) -> tuple[Publication, StreamPosition]:
         """Publish values that do not arrive; return the last publication."""

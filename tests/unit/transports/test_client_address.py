@@ -1,4 +1,4 @@
-"""The addresses of clients that stand in the log."""
+"""The addresses of clients: in the log, and for rates of addresses."""
 
 from __future__ import annotations
 
@@ -34,6 +34,9 @@ SPOOFED = "203.0.113.9"
         # the server has put it in place of the peer's address
         ((SPOOFED, 0), [SPOOFED], 0, ""),
         (("any text", 0), ["any text"], 0, ""),
+        # daphne reads the header as UTF-8, this service as Latin-1
+        (("é", 0), ["é"], 0, ""),
+        (("unix:", 0), [], 0, ""),
         (None, [], 0, ""),
     ],
 )

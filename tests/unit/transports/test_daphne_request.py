@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import random
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +18,7 @@ from twisted.python.failure import Failure
 
 from realtime.server_api import http
 from realtime.transports.asgi import Receive, Scope, Send
+from realtime.transports.bodies import BODY_RATE, BODY_TIMEOUT, HELD_MAX_BYTES, Expected, Incoming
 from realtime.transports.servers.daphne_body import CHUNK_BYTES
 from realtime.transports.servers.daphne_request import LINGER_TIMEOUT, GuardedRequest
 
@@ -130,7 +132,7 @@ async def test_application_hears_of_a_peer_that_goes_while_the_body_is_read(
 
 
 def refusing(refusal: http.Response | None, limit: int | None) -> Callable[[Scope], Any]:
-    return lambda scope: (refusal, limit)
+    return lambda scope: Expected(refusal, limit)
 
 
 @pytest.mark.parametrize(
@@ -154,6 +156,74 @@ async def test_what_is_refused_is_dropped_for_a_while_and_then_cut_off(
     connection.clock.advance(LINGER_TIMEOUT)
 
     assert connection.is_closing()
+    connection.lose()
+
+
+async def test_body_that_comes_too_slowly_is_refused(
+    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    admission: Any = types.SimpleNamespace(arriving=0)
+    monkeypatch.setattr(
+        GuardedRequest,
+        "rule",
+        staticmethod(lambda scope: Expected(None, None, Incoming(), admission)),
+    )
+    connection.post(bytes(BODY_RATE), announced=LARGE)
+    assert (admission.arriving, Incoming.held_bytes) == (1, BODY_RATE)
+
+    connection.clock.advance(BODY_TIMEOUT)
+    assert connection.written == b""
+    connection.clock.advance(1)
+
+    assert connection.written.startswith(b"HTTP/1.1 408 ")
+    assert (admission.arriving, Incoming.held_bytes) == (0, 0)
+    connection.clock.advance(LINGER_TIMEOUT)
+    assert connection.is_closing()
+    connection.lose()
+    assert not connection.clock.getDelayedCalls()
+
+
+@pytest.mark.parametrize("end", ["comes", "is lost"])
+async def test_body_that_has_ended_is_counted_no_more(
+    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch, end: str
+) -> None:
+    admission: Any = types.SimpleNamespace(arriving=0)
+    monkeypatch.setattr(
+        GuardedRequest,
+        "rule",
+        staticmethod(lambda scope: Expected(None, None, Incoming(), admission)),
+    )
+    connection.post(b"a", announced=2)
+    assert (admission.arriving, Incoming.held_bytes) == (1, 1)
+
+    if end == "comes":
+        connection.protocol.dataReceived(b"b")
+    else:
+        connection.lose()
+
+    assert (admission.arriving, Incoming.held_bytes) == (0, 0)
+    connection.clock.advance(2 * BODY_TIMEOUT)
+    assert b" 408 " not in connection.written
+
+
+async def test_body_makes_room_for_a_smaller_one(
+    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        GuardedRequest, "rule", staticmethod(lambda scope: Expected(None, None, Incoming()))
+    )
+    connection.post(bytes(LARGE), announced=HELD_MAX_BYTES)
+    refused: list[int] = []
+    others = [Incoming() for _ in range(HELD_MAX_BYTES // LARGE)]
+
+    for each in others:
+        assert each.take(LARGE - 1, lambda: refused.append(1), is_last=False)
+
+    assert connection.written.startswith(b"HTTP/1.1 503 ")
+    assert not refused
+    for each in others:
+        each.end()
+    assert Incoming.held_bytes == 0
     connection.lose()
 
 

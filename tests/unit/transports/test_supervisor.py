@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import signal
+import socket
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -31,9 +32,12 @@ async def deaf_worker(says: bytes | None) -> AsyncIterator[Worker]:
     assert process.stdout is not None
     await process.stdout.readline()
     saying = asyncio.create_task(said())
+    line, far = socket.socketpair()
     try:
-        yield Worker(process, saying)
+        yield Worker(process, line, saying)
     finally:
+        line.close()
+        far.close()
         saying.cancel()
         if process.returncode is None:
             process.kill()
@@ -99,7 +103,10 @@ async def test_place_is_filled_when_a_process_can_be_started_again(
         first = await line_of(caplog, "Worker ")
         monkeypatch.setattr(sys, "executable", "/nowhere/python")
         signal.raise_signal(signal.SIGHUP)
-        await line_of(caplog, "The other workers stay, for a new one could not start: no process")
+        await line_of(
+            caplog,
+            "Rolling restart stopped, the remaining workers keep running: new worker failed: no",
+        )
         monkeypatch.setattr(sys, "executable", python)
         signal.raise_signal(signal.SIGHUP)
         await line_of(caplog, "All workers are new")

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from realtime.config.reader import load
-from realtime.console.typed.asyncapi import address_of, document, draft_7
-from realtime.console.typed.components import Components
+from realtime.tools.typed.asyncapi import address_of, document, draft_7
+from realtime.tools.typed.components import Components
 from realtime.typed.adapters import adapter_of
 from realtime.typed.declarations import Declaration
 from tests.unit.typed.shop import Changed, Comment, Payment, Shipped

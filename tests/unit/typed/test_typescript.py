@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from realtime.console.typed.typescript import name_type, type_of
+from realtime.tools.typed.typescript import name_type, type_of
 from realtime.typed.adapters import adapter_of
 from tests.unit.typed.schemas import TYPES
 

@@ -15,6 +15,7 @@
 --          epoch
 -- KEYS[3]  epoch of streams without publications, string
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
+-- the next  only with Sentinels: the seal, as in seal.lua
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
@@ -24,17 +25,23 @@
 -- ARGV[6]  "1": epochs end when Redis restarts, or becomes the master again
 -- ARGV[7]  Redis channel to publish to; "": do not send
 -- ARGV[8]  UID of the publication
--- ARGV[9]  only with KEYS[4]: seconds to remember the idempotency key
+-- ARGV[9]  only with an idempotency key: seconds to remember it; "0": there is none
 -- ARGV[10] only with a version: the number, decimal digits without leading zeros
 -- ARGV[11] only with a version: its epoch; "": any
 -- returns  {offset, epoch, 1 if nothing was published because the key was used before, or the version
---          is not newer, or 0}
+--          is not newer, or 0}; READONLY where another server has become the master
 -- every look-up and every conversion of a number counts: this runs for each publication
 local call, keys, args, sub = redis.call, KEYS, ARGV, string.sub
 -- so late in seconds may publications renew the expiry of the meta, and so much longer it lives
 local RENEWAL_MAX = 100
-if keys[4] then
-  local first = call('GET', keys[4])
+local once = args[9] and args[9] ~= '0' and keys[4]
+local seal = keys[once and 5 or 4]
+local sealed = seal and call('GET', seal)
+if sealed and string.find(call('INFO', 'replication'), 'master_replid:' .. sealed, 1, true) then
+  return redis.error_reply('READONLY another server has become the master')
+end
+if once then
+  local first = call('GET', once)
   if first then
     local offset, epoch = string.match(first, '^(%d+):(.*)$')
     return {tonumber(offset or 0), epoch or '', 1}
@@ -47,7 +54,9 @@ if not offset then
 end
 local run = ''
 if args[6] == '1' then
-  run = '-' .. string.match(call('INFO', 'replication'), 'master_replid:(%x%x%x%x%x%x%x%x)')
+  local info = call('INFO', 'replication')
+  local at = string.find(info, 'master_replid:', 1, true) + 14
+  run = '-' .. sub(info, at, at + 7)
 end
 local epoch = meta[2]
 if args[10] then
@@ -103,7 +112,7 @@ epoch = epoch .. run
 if args[7] ~= '' then
   call('PUBLISH', args[7], '\193' .. top .. ':' .. epoch .. ':' .. args[1])
 end
-if keys[4] then
-  call('SET', keys[4], top .. ':' .. epoch, 'EX', args[9])
+if once then
+  call('SET', once, top .. ':' .. epoch, 'EX', args[9])
 end
 return {offset, epoch, 0}

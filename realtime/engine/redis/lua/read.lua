@@ -11,13 +11,13 @@
 -- ARGV[6]  "1": go back from the first entry to older ones
 -- ARGV[7]  Unix ms by the clock of Redis; "": now. Another time: `offset` is that of the last
 --          publication until then, and 0 where that is unknown
+-- ARGV[8]  seconds to keep the meta after this read at most, where nothing was published
 -- returns  {offset, epoch, entries, UID}: the top position, the entries as XRANGE or XREVRANGE gives
 --          them, and the UID of the publication at the top, "" where it is unknown
 --
 -- Clients may read any channel name, so reading a stream without publications writes nothing.
 -- Where metas expire it must write the epoch, for it has to expire with the meta. Such a meta lives
--- an hour at most: nodes that follow the stream read it more often.
-local UNPUBLISHED_LIFETIME = 3600
+-- shortly: nodes that follow the stream read it more often.
 
 -- Return the offset and the time in an entry ID; both nil if it is not one. Older versions write "7-0".
 local function parts(id)
@@ -99,7 +99,7 @@ if lifetime == 0 then
   end
 else
   if offset == 0 then
-    lifetime = math.min(lifetime, UNPUBLISHED_LIFETIME)
+    lifetime = math.min(lifetime, tonumber(ARGV[8]))
   end
   -- -1 is forever, from before the option was changed: the next publication ends that
   if left ~= -1 and left < lifetime then

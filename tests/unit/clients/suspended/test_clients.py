@@ -92,7 +92,7 @@ async def test_defect_while_a_channel_is_opened_fails_those_who_wait_with_it(
 ) -> None:
     first, second = await connect(), await connect()
     engine.hold("subscribe")
-    monkeypatch.setattr(engine.broker, "top", _defect)
+    monkeypatch.setattr(engine.broker, "history", _defect)
     commands = [first.subscribe(), second.subscribe()]
     await engine.reached("subscribe")
     await turns(20)
@@ -106,7 +106,7 @@ async def test_defect_while_a_channel_is_opened_fails_those_who_wait_with_it(
     assert node.hub.feeds == {}
 
 
-async def _defect(*_: object) -> None:
+async def _defect(*_: object, **__: object) -> None:
     raise RuntimeError("a defect")
 
 

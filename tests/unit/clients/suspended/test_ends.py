@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from realtime.cluster.control import ServerSubscription
 from realtime.config.reader import load
 from realtime.node.node import Node
+from realtime.server_api import operations
 from tests.conftest import connection_token
 from tests.unit.node.node_parts import EVERYTHING, Connection, publish
 from tests.unit.parts import Clock, eventually, turns
@@ -58,7 +61,7 @@ async def test_closing_client_does_not_count_as_a_connection_of_its_user(
     await second.say(1, 0, token=token)
 
     assert second.reply(1) is not None
-    ((answer,), _) = await node.connections("17")
+    ((answer,), _) = await operations.connections(node, "17")
     assert [report.client for report in answer.connections] == [second.client.id]
     assert answer.total == 1
     engine.go_on("presence.remove")
@@ -172,3 +175,23 @@ async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
     await node.idle()
 
     assert list(await engine.presence.get("a")) == [other.client.id]
+
+
+async def test_calls_that_come_after_the_end_do_nothing(node: Node, connect: Open) -> None:
+    connection = await connect()
+    await connection.subscribe()
+    client = connection.client
+    client.close(None)
+    await node.idle()
+    before = len(connection.messages)
+
+    await client.subscribe(ServerSubscription("b"))
+    await client.unsubscribe("a")
+    await client.refresh()
+    client.refresh_until(time.time() + 60, None)
+    client.lose_position("a")
+    client.ask_site("")
+    await node.idle()
+
+    assert (connection.messages[before:], connection.closes) == ([], [])
+    assert node.hub.feeds == {}

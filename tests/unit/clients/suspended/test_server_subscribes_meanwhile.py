@@ -12,6 +12,7 @@ from realtime.channel_rules import CONTROL
 from realtime.cluster import control
 from realtime.cluster.control import CONTROL_OPTIONS, ControlMessage, SubscribeSome, Unsubscribe
 from realtime.config.reader import load
+from realtime.engine.base import Outgoing
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication
 from realtime.server_api import operations
@@ -176,7 +177,7 @@ async def test_calls_of_another_node_are_applied_in_their_order(
 
     for number, message in enumerate([subscribe, unsubscribe, subscribe]):
         publication = Publication(control.encode(message), uid=str(number))
-        await engine.broker.publish(CONTROL, publication, CONTROL_OPTIONS)
+        await engine.broker.publish(Outgoing(CONTROL, publication, CONTROL_OPTIONS))
     await eventually(lambda: len(second.kinds("plain:a")) == 3)
 
     assert second.kinds("plain:a") == ["subscribe", "unsubscribe", "subscribe"]

@@ -10,12 +10,9 @@ import msgspec
 
 from realtime.channel_rules import INTERNAL
 from realtime.cluster.direct import DirectMessage
-from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.engine.once import Once
-from realtime.engine.versions import Version
+from realtime.engine.base import Outgoing, Published
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
 from realtime.transports.emulation import relay_messages
 from realtime.transports.sockjs.application import SockJS
@@ -44,34 +41,27 @@ class LossyBroker(BranchBroker):
         self.lose_nothing()
         self.written: list[relay_messages.RelayMessage | bytes] = []
         """Relay messages and answers of this node, in order."""
-        self.withheld: list[tuple[str, Publication]] = []
+        self.withheld: list[Outgoing] = []
         """Messages that did not arrive."""
 
-    async def publish(
-        self,
-        channel: str,
-        publication: Publication,
-        options: ChannelOptions,
-        once: Once | None = None,
-        version: Version | None = None,
-    ) -> StreamPosition | None:
+    async def publish(self, outgoing: Outgoing) -> Published:
         times = 1
-        if channel.startswith(f"{INTERNAL}node"):
-            message = msgspec.json.decode(publication.data.raw, type=DirectMessage)
+        if outgoing.channel.startswith(f"{INTERNAL}node"):
+            message = msgspec.json.decode(outgoing.publication.data.raw, type=DirectMessage)
             body = bytes(message.body)
             self.written.append(body if message.is_answer else relay_messages.decode(body))
             times = self.times(self.written[-1])
         if times == 0:
-            self.withheld.append((channel, publication))
+            self.withheld.append(outgoing)
         for _ in range(times):
-            position = await super().publish(channel, publication, options, once, version)
-        return position if times else None
+            published = await super().publish(outgoing)
+        return published if times else Published()
 
     async def let_arrive(self) -> None:
         """Let the withheld messages arrive."""
         withheld, self.withheld = self.withheld, []
-        for channel, publication in withheld:
-            await BranchBroker.publish(self, channel, publication, ChannelOptions())
+        for outgoing in withheld:
+            await BranchBroker.publish(self, outgoing)
 
     def lose(self, kind: type[relay_messages.RelayMessage], *, times: int = 0) -> None:
         """From now on messages of this kind arrive this many times, others once."""

@@ -154,6 +154,7 @@ class Request:
     ) -> None:
         verb, self._frame, self._is_string = TRANSPORTS[transport]
         self.status = 0
+        self.headers: list[tuple[bytes, bytes]] = []
         self.body = b""
         self.ended = False
         """Whether the response ended in order."""
@@ -167,6 +168,8 @@ class Request:
             "headers": [
                 (b"content-type", b"application/x-www-form-urlencoded"),
                 (b"cookie", cookie.encode()),
+                # of a page of this site: no other may use the cookie
+                (b"sec-fetch-site", b"same-origin"),
             ],
         }
         self.task = asyncio.create_task(application(node, scope, self._arriving.get, self._send))
@@ -174,6 +177,7 @@ class Request:
     async def _send(self, event: Mapping[str, Any]) -> None:
         if event["type"] == "http.response.start":
             self.status = event["status"]
+            self.headers = event["headers"]
         else:
             self.body += event.get("body", b"")
             self.ended = not event.get("more_body", False)

@@ -19,6 +19,26 @@ from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, claimed, owners
 from tests.unit.transports.emulation.parts import BUSY, CONNECT, INTERRUPTED, OPEN
 
+# claims that Redis has lost
+
+
+async def test_claims_are_renewed_after_an_outage_and_until_then_sessions_are_not_denied(
+    nodes: Nodes,
+) -> None:
+    one, other = nodes.nodes
+    visitor = await nodes.subscriber(one)
+    nodes.cluster.claims.clear()
+    for node in nodes.nodes:
+        node.on_interrupted(lambda channel: True)
+    other.on_resumed(lambda channel: True)
+    assert await visitor.say(other, CONNECT) == 503
+
+    one.on_resumed(lambda channel: True)
+    await claimed(nodes, one)
+
+    assert await visitor.say(other, CONNECT) == 204
+
+
 # at the same time
 
 

@@ -20,11 +20,11 @@ from realtime.transports.sockjs.application import KIND
 from tests.unit.transports.emulation.nodes import Nodes, claimed
 
 MESSAGES: dict[bytes, RelayMessage] = {
-    b'["attach","s",7,131072,"a"]': Attach("s", 7, 131072, "a"),
+    b'["attach","s",7,131072,"a",["p"]]': Attach("s", 7, 131072, "a", ("p",)),
     b'["watch","s",7]': Watch("s", 7),
     b'["detach","s",7]': Detach("s", 7),
     b'["release","s",7]': Release("s", 7),
-    b'["deliver","s",["{}","{}"],"a"]': Deliver("s", ["{}", "{}"], "a"),
+    b'["deliver","s",["{}","{}"],"a",["p"]]': Deliver("s", ["{}", "{}"], "a", ("p",)),
     b'["written",7,0,["o"],false]': Written(7, 0, ["o"], False),
     b'["check",7]': Check(7),
 }
@@ -41,6 +41,8 @@ def test_relay_message_has_the_form_that_nodes_of_all_versions_read(
 OLDER: dict[bytes, RelayMessage] = {
     b'["attach","s",7,131072]': Attach("s", 7, 131072),
     b'["deliver","s",["{}","{}"]]': Deliver("s", ["{}", "{}"]),
+    b'["attach","s",7,131072,"a"]': Attach("s", 7, 131072, "a"),
+    b'["deliver","s",["{}","{}"],"a"]': Deliver("s", ["{}", "{}"], "a"),
 }
 
 

@@ -109,7 +109,7 @@ async def test_send_to_a_busy_owner_waits_until_it_is_taken(nodes: Nodes, clock:
     visitor, stream = await held(nodes)
     [send] = await send_large(nodes, visitor, 3)
 
-    for _ in range(45):
+    for _ in range(40):
         await clock.advance(0.1)
     assert not send.task.done()
     nodes.engines[0].go_on("subscribe")

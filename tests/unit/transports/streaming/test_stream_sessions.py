@@ -13,7 +13,7 @@ from realtime.engine.nodes import NodeInfo
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT
+from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT, DELIVER_TIMEOUT
 from realtime.transports.streaming.sessions import StreamSessions, new_session
 from tests.unit.node.outbox_parts import RecordingTransport
 from tests.unit.parts import Clock, turns
@@ -139,3 +139,63 @@ async def test_node_that_died_is_asked_until_it_is_known_to_be_dead(
     one._peers.begin_stop()  # its heart has stopped, too
     del nodes.cluster.heartbeats[one.uid]
     assert not await deliver()
+
+
+async def test_node_that_is_not_listed_again_after_an_outage_is_not_taken_for_dead(
+    nodes: Nodes,
+) -> None:
+    one, other = nodes.nodes
+    there, here = StreamSessions(one), StreamSessions(other)
+    session, _ = await open_session(one, there)
+    heartbeat = nodes.cluster.heartbeats.pop(one.uid)
+    other.on_interrupted(lambda channel: True)
+    other.on_resumed(lambda channel: True)
+
+    with pytest.raises(EngineUnavailable):
+        await here.deliver(one.uid, session, CONNECT)
+
+    nodes.cluster.heartbeats[one.uid] = heartbeat
+    assert await here.deliver(one.uid, session, CONNECT)
+
+
+async def test_request_for_another_node_has_its_answer_in_time(nodes: Nodes, clock: Clock) -> None:
+    one, other = nodes.nodes
+    here = StreamSessions(other)
+    await here.open()
+    nodes.engines[1].hold("statuses")
+    asking = asyncio.create_task(here.deliver(one.uid, "session", CONNECT))
+    await turns(20)
+
+    await clock.advance(DELIVER_TIMEOUT)
+    await turns(20)
+
+    assert asking.done()
+    with pytest.raises(EngineUnavailable):
+        await asking
+    assert DELIVER_TIMEOUT < 5  # of the SDKs
+
+
+async def test_look_that_took_too_long_counts_as_none(nodes: Nodes, clock: Clock) -> None:
+    """Who waited behind it looks as well, and does not take live nodes for dead."""
+    one, other = nodes.nodes
+    there, here = StreamSessions(one), StreamSessions(other)
+    session, _ = await open_session(one, there)
+    nodes.engines[1].hold("statuses")
+    asking = []
+    for _ in range(3):
+        asking.append(asyncio.create_task(here.deliver(one.uid, session, CONNECT)))
+        await turns(20)
+        await clock.advance(1)
+    *late, last = asking
+
+    await clock.advance(DELIVER_TIMEOUT - 3)  # the first gives up, and the second looks
+    await turns(20)
+    await clock.advance(1)
+    await turns(20)
+    assert all(each.done() for each in late)
+    nodes.engines[1].go_on("statuses")
+
+    assert await last
+    for each in late:
+        with pytest.raises(EngineUnavailable):
+            await each

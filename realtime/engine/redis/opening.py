@@ -1,0 +1,113 @@
+"""What the Redis engines of a process are made of, as the options say; see `engine.factory`."""
+
+from __future__ import annotations
+
+import math
+
+from channels.layers import channel_layers
+
+from realtime.config import redis_options, sources
+from realtime.config.options import Config
+from realtime.engine.base import Engine, Store
+from realtime.engine.redis.broker import HELD_LIFETIME, MetaSettings
+from realtime.engine.redis.bus import RedisBlockingBus, RedisNodeBus
+from realtime.engine.redis.engine import RedisEngine, RedisStore
+from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
+from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
+from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
+from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.servers import ClusterServers
+from realtime.redis.commands import Wait
+from realtime.redis.hosts import Host, Timeouts
+
+GLANCED_LIFETIME_MIN = 120
+"""Seconds for which a client that was cut off may come back to a channel without publications."""
+CHECKS_TO_MISS = 2
+"""Position checks, after which an epoch without publications is forgotten."""
+
+
+class RedisEngines:
+    """Makes the Redis engines of one process. They share one bus, which has the connections."""
+
+    is_shared = True
+
+    def __init__(self) -> None:
+        self._own: tuple[Config, RedisBus] | None = None
+
+    def engine(self, config: Config) -> Engine:
+        redis, foreign = self._buses(config)
+        bus: RedisNodeBus = (
+            RedisNodeBus(redis, owned=not config.channel_layer)
+            if foreign is None
+            else ForeignNodeBus(redis, foreign)
+        )
+        return RedisEngine(bus, sources.redis_prefix(config), _meta(config))
+
+    def blocking_store(self, config: Config, timeout: float | None = None) -> Store:
+        redis, foreign = self._buses(config)
+        if timeout is not None:
+            redis = redis.with_timeouts(Timeouts(timeout, timeout))
+        bus = RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)
+        return RedisStore(bus, sources.redis_prefix(config), _meta(config))
+
+    def labels(self, config: Config) -> list[str]:
+        return self.bus(config).servers.labels()
+
+    def bus(self, config: Config) -> RedisBus:
+        """Return the bus to the Redis that keeps streams and presence."""
+        return self._buses(config)[0]
+
+    def _buses(self, config: Config) -> tuple[RedisBus, ForeignLayer | None]:
+        """Return the bus to the Redis that keeps, and the layer that sends if it is another."""
+        if not config.channel_layer:
+            return self._own_bus(config), None
+        layer = channel_layers[config.channel_layer]
+        if isinstance(layer, RedisChannelLayer):
+            return layer.bus, None
+        return self._own_bus(config), layer
+
+    def _own_bus(self, config: Config) -> RedisBus:
+        if self._own is None or self._own[0] is not config:
+            if redis_options.is_cluster(config):
+                self._own = config, _cluster_bus(config)
+                return self._own[1]
+            layer = RedisChannelLayer(
+                hosts=redis_options.hosts(config),
+                prefix=sources.redis_prefix(config),
+                connect_timeout=config.redis_connect_timeout,
+                timeout=config.redis_read_timeout,
+                partitions=config.redis_partitions,
+            )
+            self._own = config, layer.bus
+        return self._own[1]
+
+
+def _cluster_bus(config: Config) -> RedisBus:
+    partitions = Partitions(config.redis_partitions or DEFAULT_PARTITIONS)
+    hosts = [Host(entry) for entry in redis_options.hosts(config)]
+    return RedisBus(
+        ClusterServers(hosts, partitions),
+        sources.redis_prefix(config),
+        new_serializer(),
+        Timeouts(config.redis_connect_timeout, config.redis_read_timeout),
+        partitions,
+    )
+
+
+def _meta(config: Config) -> MetaSettings:
+    wait = Wait(config.redis_wait_replicas, int(config.redis_wait_timeout * 1000))
+    return MetaSettings(
+        config.redis_history_meta_ttl,
+        config.redis_epoch_per_run,
+        wait if wait.replicas else None,
+        _glanced_lifetime(config),
+    )
+
+
+def _glanced_lifetime(config: Config) -> int:
+    """Return how long Redis keeps the epoch of a channel that a client has only named."""
+    delay = config.client_channel_position_check_delay
+    if delay <= 0:  # no node asks again
+        return HELD_LIFETIME
+    longest = delay + config.client_presence_ping_interval
+    return max(GLANCED_LIFETIME_MIN, math.ceil(CHECKS_TO_MISS * longest))

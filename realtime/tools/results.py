@@ -1,0 +1,196 @@
+"""Results of the server API, and how terminals show them."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from msgspec import Raw, Struct
+
+from realtime.tools.base import count, escape_for_terminal, table
+
+NODE_HEADING = ("NAME", "UID", "VERSION", "CLIENTS", "USERS", "CHANNELS", "UPTIME")
+
+
+class Client(Struct):
+    user: str = ""
+    client: str = ""
+    conn_info: Raw = Raw(b"")
+    chan_info: Raw = Raw(b"")
+
+
+class Presence(Struct):
+    presence: dict[str, Client]
+
+
+class Stats(Struct):
+    num_clients: int
+    num_users: int
+
+
+class Publication(Struct):
+    data: Raw
+    offset: int = 0
+    info: Client | None = None
+    tags: dict[str, str] = {}
+    time: int = 0
+
+
+class History(Struct):
+    publications: list[Publication]
+    offset: int
+    epoch: str
+
+
+class Position(Struct):
+    offset: int = 0
+    epoch: str = ""
+
+
+class Failure(Struct):
+    code: int
+    message: str
+
+
+class Response(Struct):
+    error: Failure | None = None
+
+
+class Broadcast(Struct):
+    responses: list[Response]
+
+
+class Channels(Struct):
+    channels: list[str]
+    missing: list[str] = []
+
+
+class Sent(Struct):
+    missing: list[str] = []
+
+
+class Node(Struct):
+    uid: str
+    name: str
+    version: str
+    num_clients: int
+    num_users: int
+    num_channels: int
+    uptime: int
+
+
+class Info(Struct):
+    nodes: list[Node]
+
+
+class BlockedUser(Struct):
+    user: str
+    expire_at: int
+
+
+class Blocked(Struct):
+    users: list[BlockedUser]
+
+
+def show_blocked(result: Blocked) -> str:
+    if not result.users:
+        return "No user is blocked."
+    rows: list[tuple[str, ...]] = [("USER", "UNTIL")]
+    for blocked in result.users:
+        until = datetime.fromtimestamp(blocked.expire_at, UTC)
+        rows.append((blocked.user, until.isoformat(sep=" ").removesuffix("+00:00") + "Z"))
+    return table(rows)
+
+
+def show_presence(result: Presence) -> str:
+    if not result.presence:
+        return "No client is subscribed."
+    rows: list[tuple[str, ...]] = [("CLIENT", "USER", "CONNECTION INFO", "CHANNEL INFO")]
+    for client, info in result.presence.items():
+        infos = (
+            escape_for_terminal(bytes(raw).decode()) for raw in (info.conn_info, info.chan_info)
+        )
+        rows.append((client, info.user, *infos))
+    return table(rows)
+
+
+def show_stats(result: Stats) -> str:
+    return f"{count(result.num_clients, 'client')}, {count(result.num_users, 'user')}"
+
+
+def show_history(result: History) -> str:
+    if not result.publications:
+        position = f"offset {result.offset}, epoch {escape_for_terminal(result.epoch)}"
+        return f"No publication. The position of the channel: {position}."
+    rows: list[tuple[str, ...]] = [("OFFSET", "TIME", "USER", "TAGS", "DATA")]
+    for publication in result.publications:
+        rows.append(
+            (
+                str(publication.offset),
+                _time(publication.time),
+                "" if publication.info is None else publication.info.user,
+                " ".join(f"{name}={value}" for name, value in publication.tags.items()),
+                bytes(publication.data).decode(),
+            )
+        )
+    return table(rows)
+
+
+def _time(milliseconds: int) -> str:
+    """Return a time in UTC; "" where it is unknown."""
+    if not milliseconds:
+        return ""
+    moment = datetime.fromtimestamp(milliseconds / 1000, UTC)
+    return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00") + "Z"
+
+
+def show_position(result: Position) -> str:
+    if not result.offset:
+        return "Published."
+    return f"Published. Offset {result.offset}, epoch {escape_for_terminal(result.epoch)}."
+
+
+def show_broadcast(result: Broadcast) -> str:
+    published = sum(response.error is None for response in result.responses)
+    return f"Published into {count(published, 'channel')}." if published else ""
+
+
+def failure_of(result: object) -> str:
+    """Return why a call failed in part; empty if it did not."""
+    if not isinstance(result, Broadcast):
+        return ""
+    errors = [response.error for response in result.responses if response.error is not None]
+    why = sorted({f"{error.code}: {escape_for_terminal(error.message)}" for error in errors})
+    return f"{count(len(errors), 'channel')} refused, {'; '.join(why)}." if errors else ""
+
+
+def show_channels(result: Channels) -> str:
+    return "\n".join(map(escape_for_terminal, result.channels)) or "No channel has a subscriber."
+
+
+def show_sent(_: Sent) -> str:
+    return "Sent to every process."
+
+
+def missing_of(result: object) -> str:
+    """Return what a result says of nodes that are silent; empty if none is."""
+    if not isinstance(result, Channels | Sent) or not result.missing:
+        return ""
+    names = ", ".join(map(escape_for_terminal, result.missing))
+    if isinstance(result, Channels):
+        return f"Silent: {names}. Channels with subscribers only there are not listed."
+    return f"Silent: {names}. It takes effect there as soon as the process answers again."
+
+
+def show_info(result: Info) -> str:
+    if not result.nodes:
+        return "No process serves clients."
+    rows: list[tuple[str, ...]] = [NODE_HEADING]
+    for node in result.nodes:
+        numbers = (node.num_clients, node.num_users, node.num_channels)
+        names = (
+            escape_for_terminal(node.name),
+            escape_for_terminal(node.uid),
+            escape_for_terminal(node.version),
+        )
+        rows.append((*names, *map(str, numbers), f"{node.uptime} s"))
+    return table(rows)
