@@ -23,7 +23,7 @@ example: $(VENV)/.installed  ## Run one of examples/, on port 8000: make example
 	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py migrate --verbosity 0
 	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py runserver $(HOST):$(PORT)
 
-test: $(VENV)/.installed-dev $(VENV)-docs/.installed tests/js/node_modules packages/javascript/node_modules  ## Run every test.
+test: $(VENV)/.installed-dev $(VENV)-docs/.installed $(VENV)/go-client tests/js/node_modules packages/javascript/node_modules  ## Run every test.
 	@# with PYTHONDONTWRITEBYTECODE each of hundreds of processes would compile them again
 	@$(BIN)/python -m compileall -q realtime api admin_panel messaging_project tests/site
 	PYTHONDONTWRITEBYTECODE= $(BIN)/python -m pytest -n $(WORKERS) --dist loadfile
@@ -131,6 +131,11 @@ $(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml
 $(VENV)/.installed-bench: $(VENV)/.installed pyproject.toml
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -e '.[bench]'
 	@touch $@
+
+# The tests build it again, in a moment: the first build fetches and compiles for minutes on a busy machine.
+$(VENV)/go-client: tests/go/main.go tests/go/go.sum | $(VENV)/.installed
+	@if command -v go >/dev/null; then go build -C tests/go -buildvcs=false -o $(CURDIR)/$@ .; \
+	else echo "No go: the tests with the Go client are skipped."; fi
 
 %/node_modules: %/package-lock.json
 	@if command -v npm >/dev/null; then \
