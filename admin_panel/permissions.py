@@ -24,6 +24,7 @@ from django.db import DEFAULT_DB_ALIAS, router
 
 from realtime.channel_rules import namespace_of
 from realtime.config import sources
+from realtime.config.reader import InvalidOptions
 
 APP_LABEL = "realtime_admin"
 CODENAME_MAX_LENGTH = 100
@@ -52,10 +53,17 @@ def may_publish(user: Holder, channel: str) -> bool:
 
 
 def may_publish_somewhere(user: Holder) -> bool:
-    """Return whether there is any channel that a user may publish into."""
-    return _has(user, "publish") or any(
-        _has(user, codename(namespace)) for namespace in sources.current().namespaces
-    )
+    """Return whether there is any channel that a user may publish into.
+
+    The admin's login and index ask, also where the options have mistakes.
+    """
+    if _has(user, "publish"):
+        return True
+    try:
+        namespaces = sources.current().namespaces
+    except InvalidOptions:
+        return False
+    return any(_has(user, codename(namespace)) for namespace in namespaces)
 
 
 def may_disconnect(user: Holder) -> bool:

@@ -15,7 +15,7 @@ from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
 from django.test import Client
-from django.urls import path
+from django.urls import path, reverse
 from pytest_django import Settings
 
 from admin_panel.admin import register
@@ -283,3 +283,22 @@ def test_pages_of_an_admin_site_link_to_that_site(admin_client: Client, site: st
     assert f'href="/{site}/realtime_admin/overview/"' in tabs
     assert tabs.count("href=") == len(LISTED)
     assert tabs.count(f'href="/{site}/') == len(LISTED)
+
+
+# options with mistakes
+
+
+@pytest.mark.parametrize("codenames", [(), ("view",), ("publish_chat",)], ids=repr)
+def test_mistake_in_the_options_takes_nothing_of_the_admin_but_the_panel(
+    settings: Settings, codenames: tuple[str, ...], namespaces: None
+) -> None:
+    client = sign_in(*codenames)
+    settings.REALTIME = {"nope": 1}
+
+    for visitor in (Client(), client):
+        login = visitor.get(reverse("admin:login"))
+        assert login.status_code == (200 if visitor is not client else 302)
+    index = client.get(reverse("admin:index"))
+
+    assert index.status_code == 200
+    assert place("publish") not in index.content.decode()
