@@ -119,6 +119,10 @@ class Outgoing(Struct, frozen=True, gc=False):
     version: Version | None = None
     """Only in channels with history: it is published if this is newer than the last version in the
     channel, or of another run."""
+    expect: StreamPosition | int | None = None
+    """Only in channels with history: it is published if this is the top, with its epoch or the
+    offset alone. Asked after `once`, before `version`: a repetition has its first answer, and what
+    is not published leaves no version."""
 
 
 class Published(Struct, frozen=True, gc=False):
@@ -126,9 +130,10 @@ class Published(Struct, frozen=True, gc=False):
 
     position: StreamPosition | None = None
     """Its position, None without history. If its key was used, that of the publication that used
-    it; if its version is not newer, the top position."""
+    it; if the top is not the expected one, or its version not newer, the top position."""
     kept: bool = True
-    """False: its key was used or its version is not newer, so nothing was kept or sent."""
+    """False: its key was used, the top is another or its version is not newer, so nothing was kept
+    or sent."""
 
 
 class Streams(Protocol):

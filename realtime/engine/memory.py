@@ -183,10 +183,13 @@ class MemoryBroker:
             return Published(self._once_keys[digest], kept=False)
         position: StreamPosition | None = None
         if outgoing.options.keeps_history:
-            if version is not None:
-                stream = self._streams.get(channel)
-                if stream is not None and not version.follows(stream.version):
-                    return Published(stream.position, kept=False)
+            stream = self._streams.get(channel)
+            if outgoing.expect is not None:
+                top = self._first_position(channel) if stream is None else stream.position
+                if outgoing.expect not in (top, top.offset):
+                    return Published(top, kept=False)
+            if version is not None and stream is not None and not version.follows(stream.version):
+                return Published(stream.position, kept=False)
             publication, position = self._append(channel, publication, outgoing.options)
             if version is not None:
                 self._streams[channel].version = version

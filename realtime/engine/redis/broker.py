@@ -124,6 +124,7 @@ class RedisStreams:
                 self._meta.epoch_per_run,
                 publication.uid,
                 outgoing.version,
+                _expected(outgoing.expect),
             )
         settings = None
         if once is not None:
@@ -246,6 +247,12 @@ class RedisStreams:
             self._meta.glanced_lifetime if glances else HELD_LIFETIME,
         )
         return ScriptCall(READ, self._keys.stream(channel), arguments)
+
+
+def _expected(expect: StreamPosition | int | None) -> tuple[int, str] | None:
+    if isinstance(expect, StreamPosition):
+        return expect.offset, expect.epoch
+    return None if expect is None else (expect, "")
 
 
 def _first_entry(start: int | None, reverse: bool) -> str | int:

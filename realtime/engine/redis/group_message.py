@@ -44,6 +44,8 @@ class StreamSettings(NamedTuple):
     """Of the publication in the message."""
     version: Version | None = None
     """The message is numbered, kept and sent only if this is newer than the last one."""
+    expect: tuple[int, str] | None = None
+    """The same, only if the top has this offset, and this epoch; "": any."""
 
 
 class OnceSettings(NamedTuple):

@@ -164,8 +164,9 @@ class RedisBus:
         keys: tuple[str, ...] = stream.keys
         if once is not None:
             keys, arguments = (*keys, once.key), (*arguments, once.lifetime)
-        if stream.version is not None:
-            arguments = (*arguments, *((0,) if once is None else ()), *stream.version)
+        if stream.version is not None or stream.expect is not None:
+            no_key = (0,) if once is None else ()
+            arguments = (*arguments, *no_key, *(stream.version or ("", "")), *(stream.expect or ()))
         if self.servers.asks_sentinels(shard):
             keys = (*keys, self.seal)
         return shard, ScriptCall(self.servers.append, keys, arguments)
@@ -374,7 +375,7 @@ async def _answered(link: Link, *command: Argument) -> Reply:
 
 def _published(reply: Appended) -> Published:
     offset, epoch, dropped = reply
-    position = StreamPosition(int(offset), epoch.decode()) if offset else None
+    position = StreamPosition(int(offset), epoch.decode()) if epoch else None
     return Published(position, dropped != 1)
 
 

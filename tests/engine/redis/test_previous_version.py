@@ -15,9 +15,10 @@ import pytest
 import redis
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.redis import records
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.unit.parts import data, eventually
@@ -191,3 +192,26 @@ def test_entry_has_the_form_of_the_version_before(
 
     assert msgpack.packb(known) == entry
     assert read(message) == meant
+
+
+async def test_no_step_is_lost_between_one_who_expects_the_top_and_older_versions(
+    engine: RedisBench, unique: str
+) -> None:
+    """Their script knows no expected top, and moves it."""
+    with engine.client() as client:
+        previous = PreviousNode(engine, unique, client)
+        top = StreamPosition(*previous.publish(1))
+        first = await engine.broker.publish(expecting(unique, 2, top))
+        previous.publish(3)
+        refused = await engine.broker.publish(expecting(unique, 4, first.position))
+        last = await engine.broker.publish(expecting(unique, 5, refused.position))
+        publications = previous.read(1)[2]
+
+    assert [first.kept, refused.kept, last.kept] == [True, False, True]
+    assert refused.position == StreamPosition(3, top.epoch)
+    assert publications == [(1, 1), (2, 2), (3, 3), (4, 5)]
+
+
+def expecting(channel: str, value: int, expect: StreamPosition | None) -> Outgoing:
+    """A publication that expects a top."""
+    return Outgoing(channel, Publication(data(str(value)), uid=f"u{value}"), LONG, expect=expect)

@@ -2,8 +2,8 @@
 --
 -- One step, because two publishers must not get the same offset, a publication that is sent must be
 -- in the stream already, and subscribers must get the offsets in order. Of two publishers with the
--- same idempotency key exactly one must publish, and of two versions the older one must not publish
--- after the newer one.
+-- same idempotency key exactly one must publish, and so must of two that expect the same top; of two
+-- versions the older one must not publish after the newer one. They are asked in this order.
 --
 -- KEYS[1]  stream: entry ID is the offset and the time in Unix ms ("7-1763800000000"; "7-0" of older
 --          versions), field "m" the message, field "p" the UID of the publication before it, where
@@ -26,10 +26,13 @@
 -- ARGV[7]  Redis channel to publish to; "": do not send
 -- ARGV[8]  UID of the publication
 -- ARGV[9]  only with an idempotency key: seconds to remember it; "0": there is none
--- ARGV[10] only with a version: the number, decimal digits without leading zeros
+-- ARGV[10] only with a version: the number, decimal digits without leading zeros; "": there is none
 -- ARGV[11] only with a version: its epoch; "": any
--- returns  {offset, epoch, 1 if nothing was published because the key was used before, or the version
---          is not newer, or 0}; READONLY where another server has become the master
+-- ARGV[12] only with an expected top: its offset, decimal digits
+-- ARGV[13] only with an expected top: its epoch, as this script returns it; "": any
+-- returns  {offset, epoch, 1 if nothing was published because the key was used before, the top is
+--          another, or the version is not newer, or 0}; READONLY where another server has become the
+--          master
 -- every look-up and every conversion of a number counts: this runs for each publication
 local call, keys, args, sub = redis.call, KEYS, ARGV, string.sub
 -- so late in seconds may publications renew the expiry of the meta, and so much longer it lives
@@ -59,18 +62,8 @@ if args[6] == '1' then
   run = '-' .. sub(info, at, at + 7)
 end
 local epoch = meta[2]
-if args[10] then
-  local last = call('HMGET', keys[2], 'v', 've')
-  -- as text, because Lua's numbers have 53 bits
-  if epoch and last[1] and (args[11] == '' or args[11] == last[2])
-    and (#args[10] < #last[1] or (#args[10] == #last[1] and args[10] <= last[1])) then
-    return {offset, epoch .. run, 1}
-  end
-  call('HSET', keys[2], 'v', args[10], 've', args[11])
-end
-offset = offset + 1
 -- a stream whose meta was lost does not continue: publications and epoch are dropped
-local lost = offset == 1 and call('DEL', keys[1]) == 1
+local lost = offset == 0 and call('DEL', keys[1]) == 1
 if not epoch then
   if lost or args[4] ~= '0' then
     epoch = args[5]
@@ -81,8 +74,29 @@ if not epoch then
       call('SET', keys[3], epoch)
     end
   end
+end
+-- as text, because Lua's numbers have 53 bits
+if args[12] and (args[12] ~= (meta[1] or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
+  if not meta[2] and (lost or args[4] ~= '0') then
+    call('HSET', keys[2], 'e', epoch)
+    if args[4] ~= '0' then
+      call('EXPIRE', keys[2], args[4])
+    end
+  end
+  return {offset, epoch .. run, 1}
+end
+if args[10] and args[10] ~= '' then
+  local last = call('HMGET', keys[2], 'v', 've')
+  if meta[2] and last[1] and (args[11] == '' or args[11] == last[2])
+    and (#args[10] < #last[1] or (#args[10] == #last[1] and args[10] <= last[1])) then
+    return {offset, epoch .. run, 1}
+  end
+  call('HSET', keys[2], 'v', args[10], 've', args[11])
+end
+if not meta[2] then
   call('HSET', keys[2], 'e', epoch)
 end
+offset = offset + 1
 local top = string.format('%.0f', offset)
 -- seconds, and the first three of six digits of microseconds
 local time = call('TIME')
