@@ -179,8 +179,8 @@ class MemoryBroker:
     async def publish(self, outgoing: Outgoing) -> Published:
         channel, publication = outgoing.channel, outgoing.publication
         once, version = outgoing.once, outgoing.version
-        if once is not None and (digest := once.digest(channel)) in self._once_keys:
-            return Published(self._once_keys[digest], kept=False)
+        if once is not None and (digest := once.digest(channel)) in self._once_keys.positions:
+            return Published(self._once_keys.positions[digest], kept=False)
         position: StreamPosition | None = None
         if outgoing.options.keeps_history:
             stream = self._streams.get(channel)
@@ -438,27 +438,21 @@ class OnceKeys:
 
     def __init__(self, timers: Timers) -> None:
         self._timers = timers
-        self._positions: dict[str, StreamPosition | None] = {}
+        self.positions: dict[str, StreamPosition | None] = {}
         self._ends: list[tuple[float, str]] = []
         """A heap of the ends of lifetimes, one for each key."""
         self._timer = timers.timer(self._expire)
 
-    def __contains__(self, digest: str) -> bool:
-        return digest in self._positions
-
-    def __getitem__(self, digest: str) -> StreamPosition | None:
-        return self._positions[digest]
-
     def add(self, digest: str, position: StreamPosition | None, lifetime: float) -> None:
         """Remember an unused key for `lifetime` seconds."""
-        self._positions[digest] = position
+        self.positions[digest] = position
         heappush(self._ends, (self._timers.now() + lifetime, digest))
         if len(self._ends) > MAX_KEYS:
             self._forget_first()
         self._timer.set(self._ends[0][0])
 
     def _forget_first(self) -> None:
-        del self._positions[heappop(self._ends)[1]]
+        del self.positions[heappop(self._ends)[1]]
 
     def _expire(self) -> None:
         while self._ends and self._ends[0][0] <= self._timers.now():

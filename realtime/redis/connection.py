@@ -25,7 +25,7 @@ from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Argument, Reply, Script, Wait
+from realtime.redis.commands import Argument, Reply, Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import Link, NoScript, encode
 from realtime.redis.master import Master
@@ -70,15 +70,8 @@ class Connection:
         """
         link = self._link
         if link is None or link.lost is not None:
-            reply = await (await self._connect(lambda link: link.send(encode(args))))
-        else:
-            reply = await link.send(encode(args))
-        if isinstance(reply, EngineUnavailable):
-            try:
-                raise reply
-            finally:
-                del reply  # it holds this frame by its traceback
-        return reply
+            return _checked(await (await self._connect(lambda link: link.send(encode(args)))))
+        return _checked(await link.send(encode(args)))
 
     async def execute_asking(self, *args: Argument) -> Reply:
         """As `execute`, at the server of a cluster to which the slot of the command is moving."""
@@ -89,34 +82,25 @@ class Connection:
 
         link = self._link
         if link is None or link.lost is not None:
-            reply = await (await self._connect(send))
-        else:
-            reply = await send(link)
-        if isinstance(reply, EngineUnavailable):
-            try:
-                raise reply
-            finally:
-                del reply
-        return reply
+            return _checked(await (await self._connect(send)))
+        return _checked(await send(link))
 
     async def run(
         self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
     ) -> R:
         """Run a script and return its reply. Order and errors as with `execute`."""
         link = self._link
-        if link is None or link.lost is not None:
-            reply = await (await self._connect(lambda link: _send(link, script, keys, arguments)))
-        else:
-            reply = await _send(link, script, keys, arguments)
-        if isinstance(reply, NoScript):
+        result: R
+        try:
+            if link is None or link.lost is not None:
+                call = ScriptCall(script, keys, arguments)
+                result = _checked(await (await self._connect(lambda link: _send(link, *call))))
+            else:
+                result = _checked(await _send(link, script, keys, arguments))
+            return result
+        except NoScript:
             text = encode(script.by_text(keys, arguments))
-            reply = await (await self._repeat(lambda link: link.send(text)))
-        if isinstance(reply, EngineUnavailable):
-            try:
-                raise reply
-            finally:
-                del reply
-        result: R = reply
+        result = _checked(await (await self._repeat(lambda link: link.send(text))))
         return result
 
     async def run_confirmed(
@@ -261,6 +245,16 @@ class Connection:
             reply = caller.get_loop().create_future()
             reply.set_result(EngineUnavailable(str(error)))
             caller.set_result(reply)
+
+
+def _checked(reply: Reply) -> Reply:
+    """Return a reply, or raise it if it is an error. The caller has no variable of it."""
+    if isinstance(reply, EngineUnavailable):
+        try:
+            raise reply
+        finally:
+            del reply  # it holds this frame by its traceback
+    return reply
 
 
 def _send(

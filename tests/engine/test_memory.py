@@ -365,11 +365,11 @@ async def test_keys_of_idempotency_leave_nothing(memory: MemoryEngine, clock: Cl
         once = Once(str(number), 10 + number)
         await memory.broker.publish(Outgoing("a", Publication(data("1")), ChannelOptions(), once))
     await clock.advance(59.5)  # 10 to 59
-    assert len(memory.broker._once_keys._positions) == 50
+    assert len(memory.broker._once_keys.positions) == 50
 
     await clock.advance(60)
 
-    assert memory.broker._once_keys._positions == {}
+    assert memory.broker._once_keys.positions == {}
     assert memory.broker._once_keys._ends == []
 
 
