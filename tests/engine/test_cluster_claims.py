@@ -41,41 +41,22 @@ def value_of(bench: RedisBench, name: str) -> tuple[str, float] | None:
 # every engine
 
 
-async def test_unclaimed_name_has_no_owner(clustered: Bench, unique: str) -> None:
-    assert await clustered.cluster.owner(unique) is None
+async def test_name_is_claimed_renewed_and_given_up(clustered: Bench, unique: str) -> None:
+    cluster = clustered.cluster
 
-
-async def test_node_that_claims_a_free_name_owns_it(clustered: Bench, unique: str) -> None:
-    assert await clustered.cluster.claim(unique, "N1", 60) == "N1"
-
-
-async def test_owner_may_claim_again(clustered: Bench, unique: str) -> None:
+    await cluster.claim(unique, "N1", 0)  # giving up a free name does no harm
+    assert await cluster.owner(unique) is None
     for _ in range(3):
-        assert await clustered.cluster.claim(unique, "N1", 60) == "N1"
+        assert await cluster.claim(unique, "N1", 60) == "N1"
+    assert await cluster.claim(unique, "N2", 0) == "N1"
+    assert await cluster.owner(unique) == "N1"
+    assert await clustered.channels() == []
+    assert clustered.receiver.occupied == []
 
-
-async def test_name_that_was_given_up_has_no_owner(clustered: Bench, unique: str) -> None:
-    await clustered.cluster.claim(unique, "N1", 60)
-
-    await clustered.cluster.claim(unique, "N1", 0)
-
-    assert await clustered.cluster.owner(unique) is None
-
-
-async def test_name_that_was_given_up_can_be_claimed_by_another(
-    clustered: Bench, unique: str
-) -> None:
-    await clustered.cluster.claim(unique, "N1", 60)
-    await clustered.cluster.claim(unique, "N1", 0)
-
-    assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
-
-
-async def test_giving_up_a_free_name_does_no_harm(clustered: Bench, unique: str) -> None:
-    await clustered.cluster.claim(unique, "N1", 0)
-
-    assert await clustered.cluster.owner(unique) is None
-    assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
+    await cluster.claim(unique, "N1", 0)
+    assert await cluster.owner(unique) is None
+    assert await cluster.claim(unique, "N2", 60) == "N2"
+    assert await cluster.claim(unique, "N1", 60) == "N2"
 
 
 async def test_claim_ends_with_its_lifetime(clustered: Bench, unique: str) -> None:
@@ -87,33 +68,7 @@ async def test_claim_ends_with_its_lifetime(clustered: Bench, unique: str) -> No
     assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
 
 
-@odd_names
-async def test_anything_may_be_a_name_of_every_engine(
-    clustered: Bench, unique: str, name: str
-) -> None:
-    assert await clustered.cluster.claim(f"{unique}{name}", "N1", 60) == "N1"
-    await clustered.cluster.claim(f"{unique}{name}", "N1", 0)
-
-    assert await clustered.cluster.owner(f"{unique}{name}") is None
-
-
-async def test_claimed_name_is_not_listed_as_a_channel(clustered: Bench, unique: str) -> None:
-    await clustered.cluster.claim(unique, "N1", 60)
-
-    assert await clustered.channels() == []
-    assert clustered.receiver.occupied == []
-
-
 # several nodes
-
-
-async def test_first_claim_wins(pair: Pair, unique: str) -> None:
-    await pair.one.cluster.claim(unique, "N1", 60)
-
-    assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
-
-    for bench in pair:
-        assert await bench.cluster.owner(unique) == "N1"
 
 
 async def test_first_claim_wins_when_many_claim_at_the_same_moment(pair: Pair, unique: str) -> None:
@@ -142,57 +97,24 @@ async def test_two_nodes_that_claim_many_names_agree_on_each_owner(pair: Pair, u
     assert set(owners) <= {"N1", "N2"}
 
 
-async def test_claim_of_another_node_does_not_renew_that_of_the_owner(
-    pair: Pair, unique: str
+@pytest.mark.parametrize(
+    ("again", "lifetime", "wins"),
+    [
+        pytest.param("N2", 60, "N3", id="another does not renew it"),
+        pytest.param("N1", 60, "N1", id="the owner renews it"),
+        pytest.param("N1", 5, "N3", id="the owner makes it shorter"),
+    ],
+)
+async def test_last_claim_of_the_owner_decides_the_lifetime(
+    pair: Pair, unique: str, again: str, lifetime: int, wins: str
 ) -> None:
     await pair.one.cluster.claim(unique, "N1", 60)
     await pair.one.elapse(50)
 
-    assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
+    assert await pair.other.cluster.claim(unique, again, lifetime) == "N1"
     await pair.one.elapse(11)
 
-    assert await pair.other.cluster.owner(unique) is None
-
-
-async def test_owner_renews_its_claim_by_claiming_again(pair: Pair, unique: str) -> None:
-    await pair.one.cluster.claim(unique, "N1", 60)
-    await pair.one.elapse(50)
-
-    assert await pair.one.cluster.claim(unique, "N1", 60) == "N1"
-    await pair.one.elapse(50)
-
-    assert await pair.other.cluster.claim(unique, "N2", 60) == "N1"
-
-
-async def test_last_claim_decides_the_lifetime_also_if_it_is_shorter(
-    pair: Pair, unique: str
-) -> None:
-    await pair.one.cluster.claim(unique, "N1", 60)
-    await pair.one.cluster.claim(unique, "N1", 10)
-
-    await pair.one.elapse(11)
-
-    assert await pair.one.cluster.owner(unique) is None
-
-
-async def test_only_the_owner_can_give_up_a_name(pair: Pair, unique: str) -> None:
-    await pair.one.cluster.claim(unique, "N1", 60)
-
-    assert await pair.other.cluster.claim(unique, "N2", 0) == "N1"
-
-    assert await pair.one.cluster.owner(unique) == "N1"
-
-
-async def test_name_given_up_by_one_node_can_be_claimed_by_the_other(
-    pair: Pair, unique: str
-) -> None:
-    await pair.one.cluster.claim(unique, "N1", 60)
-
-    await pair.one.cluster.claim(unique, "N1", 0)
-
-    assert await pair.other.cluster.owner(unique) is None
-    assert await pair.other.cluster.claim(unique, "N2", 60) == "N2"
-    assert await pair.one.cluster.claim(unique, "N1", 60) == "N2"
+    assert await pair.other.cluster.claim(unique, "N3", 60) == wins
 
 
 async def test_name_is_free_when_its_claim_was_not_renewed(pair: Pair, unique: str) -> None:
@@ -207,16 +129,6 @@ async def test_name_is_free_when_its_claim_was_not_renewed(pair: Pair, unique: s
     assert await pair.one.cluster.owner(unique) == "N2"
 
 
-async def test_each_name_has_an_owner_of_its_own(pair: Pair, unique: str) -> None:
-    await pair.one.cluster.claim(f"{unique}-a", "N1", 60)
-    await pair.other.cluster.claim(f"{unique}-b", "N2", 60)
-
-    await pair.one.cluster.claim(f"{unique}-a", "N1", 0)
-
-    assert await pair.one.cluster.owner(f"{unique}-a") is None
-    assert await pair.one.cluster.owner(f"{unique}-b") == "N2"
-
-
 async def test_services_with_other_prefixes_own_names_of_their_own(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
@@ -229,12 +141,21 @@ async def test_services_with_other_prefixes_own_names_of_their_own(
 
 
 @odd_names
-async def test_anything_may_be_a_name(pair: Pair, name: str) -> None:
+async def test_anything_may_be_a_name_and_its_key_has_prefix_and_owner(
+    pair: Pair, name: str
+) -> None:
     assert await pair.one.cluster.claim(name, "N1", 60) == "N1"
 
     assert await pair.other.cluster.claim(name, "N2", 60) == "N1"
     assert await pair.other.cluster.owner(name) == "N1"
     assert await pair.other.cluster.owner(f"{name}x") is None
+    assert pair.one.keys.owner(name) == f"{pair.one.root(name)}:owner:{name}"
+    kept = value_of(pair.other, name)
+    assert kept is not None
+    assert kept[0] == "N1"
+    assert 0 < kept[1] <= 60
+    await pair.one.cluster.claim(name, "N1", 0)
+    assert value_of(pair.other, name) is None
 
 
 @pytest.mark.parametrize("owner", ["ä 🎉", "a\nb", "{N}", "0", "n" * 300])
@@ -246,28 +167,6 @@ async def test_owner_is_returned_as_it_named_itself(pair: Pair, unique: str, own
 
 
 # in Redis
-
-
-@odd_names
-async def test_key_of_a_name_begins_with_prefix_and_owner(pair: Pair, name: str) -> None:
-    await pair.one.cluster.claim(name, "N1", 60)
-
-    kept = value_of(pair.other, name)
-
-    assert pair.one.keys.owner(name) == f"{pair.one.root(name)}:owner:{name}"
-    assert kept is not None
-    assert kept[0] == "N1"
-    assert 0 < kept[1] <= 60
-
-
-async def test_name_that_was_given_up_leaves_no_key(pair: Pair, unique: str) -> None:
-    before = pair.one.stored_keys()
-    await pair.one.cluster.claim(unique, "N1", 60)
-    assert pair.one.stored_keys() - before == {f"{pair.one.root(unique)}:owner:{unique}"}
-
-    await pair.one.cluster.claim(unique, "N1", 0)
-
-    assert pair.one.stored_keys() == before
 
 
 @pytest.mark.parametrize("kind", ORDINARY)

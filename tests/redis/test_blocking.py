@@ -114,7 +114,7 @@ def test_scripts_that_only_read_are_known_by_their_digest(
     assert redis.command_calls()["eval"] == 1
     client.execute("SCRIPT", "FLUSH")
     assert client.read_many([*calls, ScriptCall(WRONG, [], [])])[:5] == expected
-    assert client.read_many([]) == []
+    assert client.read_many([]) == client.run_many([]) == []
 
 
 def test_refused_request_is_an_exception_among_the_replies(
@@ -129,10 +129,6 @@ def test_refused_request_is_an_exception_among_the_replies(
     assert "wrong kind of value" in str(replies[1])
     assert isinstance(replies[2], EngineUnavailable)
     assert "MINE that is wrong" in str(replies[2])
-
-
-def test_empty_batch_has_no_replies(client: BlockingRedis) -> None:
-    assert client.run_many([]) == []
 
 
 @pytest.mark.parametrize(
