@@ -24,7 +24,7 @@ from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.errors import DisconnectShutdown
 from realtime.monitoring import application as monitoring
-from realtime.node.admission import NotAdmitted
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import serving

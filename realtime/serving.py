@@ -28,7 +28,7 @@ from realtime.engine.factory import Engines
 from realtime.engine.redis.opening import RedisEngines
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable, InternalError, NotServing
-from realtime.hooks.events import Events
+from realtime.hooks.events import SiteEvents
 from realtime.hooks.registry import Registry, registry
 from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import site_hooks
@@ -183,7 +183,7 @@ class Serving:
             config,
             engine,
             hooks,
-            Events(connections),
+            SiteEvents(connections),
             sources.observer_keys(),
             version=__version__,
             lists_users=self.online is not None,

@@ -23,8 +23,8 @@ from realtime.clients.subscriptions import ClientSubscriptions
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect, DisconnectNoPong, Error, LimitExceeded
-from realtime.node.command_rates import Spent
 from realtime.node.hooks import NO_HANDSHAKE, Handshake
+from realtime.node.limits.command_rates import Spent
 from realtime.node.node import Node
 from realtime.node.outbox import Outbox, Transport
 from realtime.node.pings import Slot

@@ -37,8 +37,8 @@ from realtime.errors import (
     PermissionDenied,
     TooManyRequests,
 )
-from realtime.node.command_rates import Spent
-from realtime.node.user_rates import UserDebts
+from realtime.node.limits.command_rates import Spent
+from realtime.node.limits.user_rates import UserDebts
 from realtime.protocol.messages import Command, Method
 
 logger = logging.getLogger("realtime.client")
@@ -193,7 +193,7 @@ class Dispatcher:
             client.reply_error(command, TooManyRequests())
             return
         if command.method in _PACED:
-            await node.admission.newcomers.turn()
+            await node.admission.queue.turn()
             if client.is_closing():
                 return
         if command.method is None:

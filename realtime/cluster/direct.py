@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from realtime import payload
 from realtime.channel_rules import INTERNAL_OPTIONS, inbox
+from realtime.cluster.context import Context
 from realtime.engine.base import Broker, Outgoing
 from realtime.errors import EngineUnavailable
 from realtime.payload import Payload
@@ -50,18 +51,11 @@ _decoder: msgspec.json.Decoder[DirectMessage] = msgspec.json.Decoder(DirectMessa
 class DirectMessages:
     """The direct messages of one node. Belongs to its event loop."""
 
-    def __init__(
-        self,
-        broker: Broker,
-        uid: NodeID,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-    ) -> None:
-        """`uid`: the ID of the node."""
-        self.inbox = inbox(uid)
+    def __init__(self, context: Context, broker: Broker) -> None:
+        self.inbox = inbox(context.uid)
         """The channel in which messages to this node arrive."""
         self._broker = broker
-        self._uid = uid
-        self._spawn = spawn
+        self._uid, self._spawn = context.uid, context.spawn
         self._handlers: dict[str, Handler] = {}
         self._question_numbers = count(1)
         self._questions: dict[int, asyncio.Future[bytes]] = {}

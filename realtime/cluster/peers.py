@@ -11,23 +11,21 @@ import asyncio
 import logging
 import math
 import time
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections.abc import Callable
 
 import msgspec
 
 from realtime.channel_rules import CONTROL, PENDING, QUESTIONS
 from realtime.cluster import control
+from realtime.cluster.context import Context
 from realtime.cluster.control import ControlMessage
 from realtime.cluster.survey import Answers, SurveyQuestion, encode_answer
 from realtime.engine.base import Broker
 from realtime.engine.nodes import Cluster, NodeInfo
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
@@ -45,41 +43,34 @@ class Peers:
 
     def __init__(
         self,
-        uid: str,
+        context: Context,
         broker: Broker,
         cluster: Cluster,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
         *,
         describe: Callable[[], NodeInfo],
         on_control: Callable[[ControlMessage], None],
         answers: Answers,
         on_wake_up: Callable[[], object],
-        outage: Outage,
     ) -> None:
         """
         Args:
-            uid: the ID of the node.
             describe: returns what the node says of itself in a heartbeat.
             on_control: is called with every control message, those of this node included, in the
                 order that is the same at every node.
             answers: what this node answers to the questions of surveys.
             on_wake_up: is called when a process wakes relays, if the node takes wake-ups.
-            outage: of the engine, as this node has seen it.
         """
-        self._uid = uid
+        self._uid, self._outage = context.uid, context.outage
+        self._timers, self._spawn = context.timers, context.spawn
         self._broker = broker
         self._cluster = cluster
-        self._timers = timers
-        self._spawn = spawn
         self._describe = describe
         self._on_control = on_control
         self._answers = answers
         self._on_wake_up = on_wake_up
-        self._outage = outage
         self.control = StreamFollower(broker, CONTROL, self._on_control_publication, self._on_lost)
         """Follows the stream of control messages."""
-        self._heartbeat_timer = timers.timer(lambda: spawn(self.heartbeat()))
+        self._heartbeat_timer = self._timers.timer(lambda: self._spawn(self.heartbeat()))
         self._is_stopping = False
         self.heartbeat_seconds: float | None = None
         """How long Redis took for the last heartbeat that it took; None before."""

@@ -9,15 +9,14 @@ take the work.
 from __future__ import annotations
 
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable
 from itertools import count
-from typing import Any
 
 from realtime.channel_rules import CONTROL
+from realtime.cluster.context import Context
 from realtime.engine.lists import Kind, Lists
 from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
@@ -39,33 +38,29 @@ class Sweeper:
 
     def __init__(
         self,
-        uid: str,
+        context: Context,
         cluster: Cluster,
         lists: Lists,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
         *,
         on_last: Callable[[Kind, str], None],
         drained: Callable[[float], Awaitable[bool]],
     ) -> None:
         """
         Args:
-            uid: the ID of the node.
             on_last: is called with each name that no node lists any more.
             drained: waits for the receivers of signals, these seconds at most; returns whether
                 they are done.
         """
-        self._uid = uid
+        self._uid, self._timers = context.uid, context.timers
         self._cluster = cluster
         self._lists = lists
-        self._timers = timers
         self._on_last = on_last
         self._drained = drained
         self._attempts = count(1)
         self._attempt = self._next_attempt()
-        self._timer = timers.timer(lambda: spawn(self._run()))
+        self._timer = self._timers.timer(lambda: context.spawn(self._run()))
         self._is_stopping = False
-        self._answered_at = timers.now()
+        self._answered_at = self._timers.now()
         self._reachable_since = self._answered_at
         """Loop time from which on the engine has answered every look."""
 

@@ -14,6 +14,7 @@ from django.dispatch import Signal
 
 from realtime import signals
 from realtime.hooks.runner import Connections, name_of, own_connections
+from realtime.node.hooks import Events
 
 logger = logging.getLogger("realtime.hooks")
 
@@ -39,7 +40,7 @@ _Event = tuple[str, dict[str, Any]]
 """Kind and details."""
 
 
-class Events:
+class SiteEvents(Events):
     """Sends signals in the order in which they were emitted, on one thread.
 
     The thread starts with the first event that has a receiver. A receiver that hangs does not

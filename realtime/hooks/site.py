@@ -74,7 +74,7 @@ GROUPS = 3
 """Groups of hooks, each with `hook_workers` threads: for connections, channels and methods."""
 
 
-class SiteHooks:
+class SiteHooks(Hooks):
     """See `node.hooks.Hooks`. Belongs to one event loop."""
 
     wants_handshake = True

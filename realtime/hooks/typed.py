@@ -8,7 +8,7 @@ from realtime.config.channel_types import ChannelTypes
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import Error, InternalError
 from realtime.hooks.runner import Connections, Runner, own_connections
-from realtime.node.hooks import Caller, NoHooks
+from realtime.node.hooks import Caller, Hooks
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName
 
@@ -54,7 +54,7 @@ def check_answer(types: ChannelTypes, channel: ChannelName, data: Payload) -> No
         raise InternalError from None
 
 
-class TypedHooks(NoHooks):
+class TypedHooks(Hooks):
     """The hooks of a site that has declared types, and no hooks. Belongs to one event loop."""
 
     def __init__(

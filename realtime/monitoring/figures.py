@@ -44,7 +44,7 @@ async def of_process(node: Node) -> Figures:
         "realtime_subscriptions": _one(node.subscriptions.count),
         "realtime_connections_opened_total": _one(counters.opened),
         "realtime_connections_refused_total": _one(node.admission.refused),
-        "realtime_newcomers": _one(node.admission.newcomers.waiting),
+        "realtime_newcomers": _one(node.admission.queue.waiting),
         "realtime_disconnects_total": counters.disconnects.counts(),
         "realtime_command_errors_total": counters.command_errors.counts(),
         "realtime_published_total": {

@@ -9,10 +9,9 @@ their place in the stream only.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from realtime import payload
+from realtime.cluster.context import Context
 from realtime.cluster.control import (
     BlockUser,
     ControlMessage,
@@ -28,11 +27,11 @@ from realtime.cluster.control import (
     is_ordered,
 )
 from realtime.errors import DISCONNECTS, Disconnect, DisconnectForced
-from realtime.node.blocks import Blocks
 from realtime.node.hooks import Hooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
-from realtime.node.single_connection import SingleConnection
+from realtime.node.limits.blocks import Blocks
+from realtime.node.limits.single_connection import SingleConnection
 from realtime.node.subscriber import Subscriber
 
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
@@ -57,19 +56,16 @@ class ControlHandler:
 
     def __init__(
         self,
-        uid: str,
+        context: Context,
         hub: Hub,
         hooks: Hooks,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
         single_connection: SingleConnection,
         identifying: Identifying,
         blocks: Blocks,
     ) -> None:
-        """`uid`: the ID of the node."""
-        self._uid = uid
+        self._uid, self._spawn = context.uid, context.spawn
         self._hub = hub
         self._hooks = hooks
-        self._spawn = spawn
         self._single_connection = single_connection
         self._identifying = identifying
         self._blocks = blocks

@@ -21,8 +21,9 @@ themselves are not waited for: a drain without connections is over.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections import deque
-from collections.abc import Callable, Collection
+from collections.abc import Collection
 from typing import Protocol
 
 from realtime.errors import Disconnect, DisconnectShutdown
@@ -42,7 +43,6 @@ class Connection(Protocol):
 
     def close(self, disconnect: Disconnect | None) -> None:
         """Begin to close the connection. Returns at once."""
-        ...
 
 
 class Drain:
@@ -53,18 +53,15 @@ class Drain:
         loop: asyncio.AbstractEventLoop,
         connections: Collection[Connection],
         seconds: float,
-        on_over: Callable[[], None],
     ) -> None:
         """
         Args:
             connections: all of the node, now and later, in the order in which they were opened.
             seconds: the time over which they are closed.
-            on_over: is called once, when every connection was closed.
         """
         self._loop = loop
         self._connections = connections
         self._seconds = seconds
-        self._on_over = on_over
         self._waiting: deque[Connection] = deque()
         """Those that were open when the drain began, and are not closed yet."""
         self._began_at = 0.0
@@ -74,6 +71,8 @@ class Drain:
         """Connections that were closed, or went by themselves, after those."""
         self._timer: asyncio.TimerHandle | None = None
         self._over = asyncio.Event()
+        self.over_at = math.inf
+        """When it was over, seconds of the loop's clock."""
         self.is_draining = False
         """Whether it has begun; also when it is over."""
 
@@ -123,7 +122,7 @@ class Drain:
         if not self._waiting or not self._connections:
             self._waiting.clear()
             self._over.set()
-            self._on_over()
+            self.over_at = self._loop.time()
             return
         self._timer = self._loop.call_later(CLOSE_INTERVAL, self._continue)
 

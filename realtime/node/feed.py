@@ -45,21 +45,13 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterator
 from enum import Enum, auto
+from typing import TypeAlias
+
+from msgspec import Struct
 
 from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Deliveries
-from realtime.node.lanes import (
-    Encode,
-    EncodeOnce,
-    FilteredGroup,
-    Group,
-    Groups,
-    Lane,
-    discard,
-    encoded,
-    matching,
-)
 from realtime.node.subscriber import Subscriber
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
@@ -68,13 +60,63 @@ from realtime.streams.tag_filters import TagsFilter
 from realtime.timers import Timer
 
 
-class State(Enum):
+class FeedState(Enum):
     """Whether the engine delivers to a feed. See the module's docstring."""
 
     IDLE = auto()
     OPENING = auto()
     OPEN = auto()
     CLOSED = auto()
+
+
+class Group(Struct, frozen=True, gc=False):
+    """What live subscribers have in common that get the same bytes."""
+
+    codec: Codec
+    tags_filter: TagsFilter | None = None
+    """They get only what passes this."""
+    delta: bool = False
+    """Whether they take the difference to the publication before. No codec makes it yet."""
+
+
+Lane: TypeAlias = dict[Group, dict[Subscriber, None]]
+"""Live subscribers that get publications in the same way, by group."""
+
+
+class Encodings:
+    """The messages of the newest publication, each made once for the two lanes of a feed."""
+
+    __slots__ = ("_messages", "_publication")
+
+    def __init__(self) -> None:
+        self._publication: Publication | None = None
+        self._messages: dict[Codec, bytes] = {}
+
+    def encode(
+        self,
+        codec: Codec,
+        channel: ChannelName,
+        publication: Publication,
+        previous: Publication | None = None,
+    ) -> bytes:
+        """Return the message of a publication. `previous`: the one before it, for a delta."""
+        if self._publication is not publication:
+            self._publication = publication
+            self._messages.clear()
+        message = self._messages.get(codec)
+        if message is None:
+            message = self._messages[codec] = encode(codec, channel, publication, previous)
+        return message
+
+
+def encode(
+    codec: Codec,
+    channel: ChannelName,
+    publication: Publication,
+    previous: Publication | None = None,
+) -> bytes:
+    """Return the message of a publication. `previous`: the one before it, for a delta."""
+    return codec.publication(channel, publication)
 
 
 class Feed:
@@ -115,15 +157,15 @@ class Feed:
         """The live subscribers without a position."""
         self._followed: Lane = {}
         """The live subscribers with a position."""
-        self._encodings: EncodeOnce | None = None
+        self._encodings: Encodings | None = None
         """None until there are subscribers of both kinds."""
-        self._filtered: dict[Subscriber, FilteredGroup] | None = None
+        self._filtered: dict[Subscriber, Group] | None = None
         """The live subscribers with a filter; None until there is one."""
         self._held: dict[Subscriber, list[Publication]] = {}
         self._hidden: set[Subscriber] = set()
         self._listening: set[Subscriber] | None = None
         """None until there is one: most channels have no joins."""
-        self.state = State.IDLE
+        self.state = FeedState.IDLE
         self._was_open = False
         """Whether the attempt is one to follow."""
         self._attempt: asyncio.Future[None] | None = None
@@ -139,22 +181,22 @@ class Feed:
     @property
     def has_opened(self) -> bool:
         """Whether an attempt to open it has succeeded."""
-        return self._was_open or self.state not in (State.IDLE, State.OPENING)
+        return self._was_open or self.state not in (FeedState.IDLE, FeedState.OPENING)
 
     def open(self, follower: StreamFollower | None) -> None:
         """Begin an attempt to open. `follower`: not started; None if no client has a position."""
-        assert self.state is State.IDLE
+        assert self.state is FeedState.IDLE
         self._begin_attempt(follower)
 
     def follow(self, follower: StreamFollower) -> None:
         """Begin an attempt to follow the stream. `follower`: not started yet."""
-        assert self.state is State.OPEN
+        assert self.state is FeedState.OPEN
         assert self.follower is None
         self._was_open = True
         self._begin_attempt(follower)
 
     def _begin_attempt(self, follower: StreamFollower | None) -> None:
-        self.state = State.OPENING
+        self.state = FeedState.OPENING
         self._attempt = asyncio.get_running_loop().create_future()
         self.follower = follower
 
@@ -166,11 +208,11 @@ class Feed:
             timer: maintains the feed; it is cancelled when the feed is closed. None: no other one.
         """
         self._end_attempt(None)
-        if self.state is State.CLOSED:
+        if self.state is FeedState.CLOSED:
             if timer is not None:
                 timer.cancel()
             return
-        self.state = State.OPEN
+        self.state = FeedState.OPEN
         self.checked_at = now
         if timer is not None:
             self._timer = timer
@@ -186,9 +228,9 @@ class Feed:
     def _give_up(self, error: EngineUnavailable | None) -> None:
         if self.follower is not None:
             self.follower.stop()
-        if self.state is State.OPENING:
+        if self.state is FeedState.OPENING:
             self.follower = None
-            self.state = State.OPEN if self._was_open else State.IDLE
+            self.state = FeedState.OPEN if self._was_open else FeedState.IDLE
         self._end_attempt(error)
 
     def _end_attempt(self, error: EngineUnavailable | None) -> None:
@@ -212,7 +254,7 @@ class Feed:
 
     def close(self) -> None:
         """Cancel the timer and stop the follower. Nothing is delivered from now on."""
-        self.state = State.CLOSED
+        self.state = FeedState.CLOSED
         if self._timer is not None:
             self._timer.cancel()
         if self.follower is not None:
@@ -271,7 +313,8 @@ class Feed:
         return client in self._held or any(client in lane.get(group, ()) for lane in self._lanes())
 
     def _group(self, client: Subscriber) -> Group:
-        return client.codec if not self._filtered else self._filtered.get(client, client.codec)
+        group = None if self._filtered is None else self._filtered.get(client)
+        return group or Group(client.codec)
 
     def hold(self, client: Subscriber, *, visible: bool = True, hears_joins: bool = True) -> None:
         """Add a subscriber, and keep its publications back.
@@ -297,7 +340,7 @@ class Feed:
         del self._held[client]
         if tags_filter is not None:
             self._filtered = self._filtered or {}
-            self._filtered[client] = FilteredGroup(client.codec, tags_filter)
+            self._filtered[client] = Group(client.codec, tags_filter)
         lane = self._followed if client.has_position(self.channel) else self._live
         lane.setdefault(self._group(client), {})[client] = None
 
@@ -320,7 +363,11 @@ class Feed:
             self._listening.discard(client)
         group = self._group(client)
         for lane in self._lanes():
-            discard(lane, group, client)
+            clients = lane.get(group)
+            if clients is not None and client in clients:
+                del clients[client]
+                if not clients:
+                    del lane[group]
         if self._filtered is not None:
             self._filtered.pop(client, None)
 
@@ -374,12 +421,15 @@ class Feed:
             self._push(publication, self._followed)
 
     def _push(self, publication: Publication, lane: Lane) -> None:
-        encode: Encode = encoded
+        make = encode
         if self._live and self._followed:
-            encode = self._encodings = self._encodings or EncodeOnce()
-        groups: Groups = lane.items() if self._filtered is None else matching(lane, publication)
-        for codec, clients in groups:
-            message = encode(codec, self.channel, publication)
+            self._encodings = self._encodings or Encodings()
+            make = self._encodings.encode
+        for group, clients in lane.items():
+            tags_filter = group.tags_filter
+            if tags_filter is not None and not tags_filter.matches(publication.tags):
+                continue
+            message = make(group.codec, self.channel, publication)
             self.deliveries.count += len(clients)
             for client in clients:
                 client.push(message)

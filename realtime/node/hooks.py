@@ -14,7 +14,7 @@ import re
 from collections.abc import Container, Iterable, Mapping
 from enum import StrEnum
 from types import MappingProxyType
-from typing import Any, Protocol
+from typing import Any
 
 from msgspec import Struct
 
@@ -168,20 +168,23 @@ class Decider(StrEnum):
     """The namespace has hooks, and the pattern of none matches: error 103."""
 
 
-class Hooks(Protocol):
-    """Decisions of the site. Every coroutine is bounded in time."""
+class Hooks:
+    """Decisions of the site. Here they are those of a site without hooks: the options decide.
 
-    refreshes: bool
+    Every coroutine is bounded in time.
+    """
+
+    refreshes = False
     """Whether `refresh` decides about all connections, and not tokens of the client."""
-    wants_handshake: bool
+    wants_handshake = False
     """Whether any hook exists; otherwise connections do not keep the headers."""
-    wants_messages: bool
+    wants_messages = False
     """Whether there is a hook for messages."""
-    site_headers: tuple[str, ...]
+    site_headers: tuple[str, ...] = ()
     """Lower-case names of headers that say which host and scheme a reverse proxy was asked for."""
-    emulated_headers: frozenset[str]
+    emulated_headers: frozenset[str] = frozenset()
     """Lower-case names of headers that a client may send in its connect request."""
-    seconds: Mapping[str, Durations]
+    seconds: Mapping[str, Durations] = MappingProxyType({})
     """Kind of hook → how long the site took to answer."""
 
     async def connect(
@@ -198,7 +201,7 @@ class Hooks(Protocol):
         Raises:
             Error, Disconnect: the site refuses the client.
         """
-        ...
+        return None
 
     async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
         """Return the new expiry of an expiring connection; None if it has expired.
@@ -212,21 +215,21 @@ class Hooks(Protocol):
             InternalError: the hook failed; ask again later.
             Error: the connection must be closed as expired.
         """
-        ...
+        return None
 
     def auth_session_of(self, handshake: Handshake) -> str:
         """Return the auth session that an HTTP request bears; "" for none.
 
         A request that a page of another site may have sent bears none.
         """
-        ...
+        return ""
 
     def trusts_page(self, handshake: Handshake) -> bool:
         """Return whether the page that sent a request may act with its cookies.
 
         True where the site decides nothing, so that no cookie is read.
         """
-        ...
+        return True
 
     def auth_session_ended(self, user: UserID, auth_session: str) -> None:
         """Refuse clients whose `connect` is under way if they belong to an ended auth session.
@@ -235,11 +238,10 @@ class Hooks(Protocol):
             user: the user ID.
             auth_session: the auth session that ended; "" means that the user changed.
         """
-        ...
 
     def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
         """Return whether `subscribe` must be called for a channel."""
-        ...
+        return options.proxy_subscribe
 
     async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Permission:
         """Let a client subscribe to a channel, or stay subscribed.
@@ -252,7 +254,7 @@ class Hooks(Protocol):
         Raises:
             Error, Disconnect: the client may not subscribe.
         """
-        ...
+        raise NotAvailable
 
     async def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
@@ -268,7 +270,9 @@ class Hooks(Protocol):
         Raises:
             Error, Disconnect: the client may not publish.
         """
-        ...
+        if options.proxy_publish:
+            raise NotAvailable
+        return data
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
         """Call a method of the site, and return its result, if it has one.
@@ -283,7 +287,7 @@ class Hooks(Protocol):
             MethodNotFound: there are methods, but not this one.
             Error, Disconnect: the method raised it.
         """
-        ...
+        raise NotAvailable
 
     async def message(self, caller: Caller, data: bytes) -> None:
         """Pass on a message from a client, to which there is no reply.
@@ -292,92 +296,26 @@ class Hooks(Protocol):
             caller: the client.
             data: JSON or bytes that the client sent.
         """
-        ...
 
     async def close(self) -> None:
         """Release threads and connections. Bounded in time."""
-        ...
 
 
-class NoHooks:
-    """A site without hooks: the options decide."""
+class Events:
+    """Signals about clients and channels to the site; see `realtime.signals` for the kinds.
 
-    refreshes = False
-    wants_handshake = False
-    wants_messages = False
-    site_headers: tuple[str, ...] = ()
-    emulated_headers: frozenset[str] = frozenset()
-    seconds: Mapping[str, Durations] = MappingProxyType({})
+    Here they are those of a site without receivers.
+    """
 
-    async def connect(
-        self, caller: Caller, data: bytes, name: str, version: str
-    ) -> Identity | None:
-        return None
-
-    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
-        return None
-
-    def auth_session_of(self, handshake: Handshake) -> str:
-        return ""
-
-    def trusts_page(self, handshake: Handshake) -> bool:
-        return True
-
-    def auth_session_ended(self, user: UserID, auth_session: str) -> None:
-        pass
-
-    def decides(self, channel: ChannelName, options: ChannelOptions) -> bool:
-        return options.proxy_subscribe
-
-    async def subscribe(self, caller: Caller, channel: ChannelName, token: str) -> Permission:
-        raise NotAvailable
-
-    async def publish(
-        self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
-    ) -> Payload:
-        if options.proxy_publish:
-            raise NotAvailable
-        return data
-
-    async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
-        raise NotAvailable
-
-    async def message(self, caller: Caller, data: bytes) -> None:
-        pass
-
-    async def close(self) -> None:
-        pass
-
-
-class Events(Protocol):
-    """Signals about clients and channels to the site; see `realtime.signals` for the kinds."""
-
-    dropped: int
+    dropped = 0
     """Signals that were dropped because receivers were too slow."""
 
     def emit(self, kind: str, **details: Any) -> None:
         """Queue a signal. Never waits and never raises."""
-        ...
 
     async def drained(self, timeout: float) -> bool:
         """Wait until all queued signals were sent. Return False after `timeout` seconds."""
-        ...
-
-    async def close(self) -> None:
-        """Send what is queued, and take nothing more. Bounded in time."""
-        ...
-
-
-class NoEvents:
-    """Sends no signals."""
-
-    dropped = 0
-
-    def emit(self, kind: str, **details: Any) -> None:
-        pass
-
-    async def drained(self, timeout: float) -> bool:
         return True
 
     async def close(self) -> None:
-        pass
+        """Send what is queued, and take nothing more. Bounded in time."""

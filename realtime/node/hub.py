@@ -18,8 +18,17 @@ from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
 class Hub:
     """The clients and feeds of this process."""
 
-    def __init__(self, deliveries: Callable[[ChannelName], Deliveries] | None = None) -> None:
-        """`deliveries`: returns what counts the deliveries in the namespace of a channel."""
+    def __init__(
+        self,
+        deliveries: Callable[[ChannelName], Deliveries] | None = None,
+        lists: NodeLists | None = None,
+    ) -> None:
+        """
+        Args:
+            deliveries: returns what counts the deliveries in the namespace of a channel.
+            lists: has the users of all nodes; None: nobody asks for them.
+        """
+        self._lists = lists
         self._deliveries = deliveries or (lambda _: Deliveries(""))
         self.clients: dict[ClientID, Subscriber] = {}
         self.users: dict[UserID, dict[Subscriber, None]] = {}
@@ -29,6 +38,8 @@ class Hub:
         """Add a connected client."""
         self.clients[client.id] = client
         self.users.setdefault(client.user, {})[client] = None
+        if self._lists is not None and is_listable(client.user):
+            self._lists.add(Kind.USERS, client.user)
 
     def remove(self, client: Subscriber) -> None:
         """Remove a client; unknown ones are ignored. Its subscriptions are removed one by one."""
@@ -39,6 +50,8 @@ class Hub:
             connections.pop(client, None)
             if not connections:
                 del self.users[client.user]
+                if self._lists is not None:
+                    self._lists.discard(Kind.USERS, client.user)
 
     def connections(self, user: UserID) -> list[Subscriber]:
         """Return the clients of a user in this process, those that are closing left out.
@@ -89,28 +102,3 @@ class Hub:
         feed = self.feeds.get(channel)
         if feed is not None:
             feed.broadcast(lambda codec: codec.leave(channel, info))
-
-
-class ListingHub(Hub):
-    """A hub whose users are listed for all nodes. The site's app `realtime.online` needs that."""
-
-    def __init__(self, deliveries: Callable[[ChannelName], Deliveries], lists: NodeLists) -> None:
-        super().__init__(deliveries)
-        self._lists = lists
-
-    def add(self, client: Subscriber) -> None:
-        """Add a connected client."""
-        super().add(client)
-        if is_listable(client.user):
-            self._lists.add(Kind.USERS, client.user)
-
-    def remove(self, client: Subscriber) -> None:
-        """Remove a client; unknown ones are ignored."""
-        super().remove(client)
-        if client.user not in self.users:
-            self._lists.discard(Kind.USERS, client.user)
-
-
-def make_hub(deliveries: Callable[[ChannelName], Deliveries], lists: NodeLists | None) -> Hub:
-    """Return a hub. `lists`: list its users there; None: they are not listed."""
-    return Hub(deliveries) if lists is None else ListingHub(deliveries, lists)

@@ -6,24 +6,29 @@ on_resumed ──► heartbeat, blocks, followers catch up, presence is refreshe
 
 from __future__ import annotations
 
+import asyncio
 import logging
-from collections.abc import Callable, Coroutine, Iterator
-from typing import Any
+from collections.abc import Callable, Iterator
 
 from realtime.channel_rules import CONTROL
+from realtime.cluster.context import Context
 from realtime.cluster.peers import Peers
 from realtime.engine.base import Affects
-from realtime.metrics import Counters, Outage
-from realtime.node import maintenance
-from realtime.node.blocks import Blocks
+from realtime.metrics import Counters
 from realtime.node.hub import Hub
+from realtime.node.limits.blocks import Blocks
+from realtime.node.limits.user_limits import UserLimits
 from realtime.node.maintenance import Maintenance
 from realtime.node.observer import Observer
-from realtime.node.user_limits import UserLimits
 from realtime.protocol.messages import ChannelName
 from realtime.streams.follower import StreamFollower
 
 logger = logging.getLogger("realtime.node")
+
+CATCH_UP_AT_ONCE = 100
+"""Feeds that catch up side by side after an interruption."""
+CATCH_UP_TIMEOUT = 1.0
+"""Seconds until the next feeds begin: a stream that cannot be read does not delay the others."""
 
 
 class Interruptions:
@@ -31,25 +36,23 @@ class Interruptions:
 
     def __init__(
         self,
+        context: Context,
         hub: Hub,
         peers: Peers | None,
         blocks: Blocks,
         user_limits: UserLimits,
-        upkeep: Maintenance,
+        maintenance: Maintenance,
         counters: Counters,
-        outage: Outage,
         observer: Observer,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
     ) -> None:
+        self._outage, self._spawn = context.outage, context.spawn
         self._hub = hub
         self._peers = peers
         self._blocks = blocks
         self._user_limits = user_limits
-        self._maintenance = upkeep
+        self._maintenance = maintenance
         self._counters = counters
-        self._outage = outage
         self._observer = observer
-        self._spawn = spawn
         self.when_over: list[Callable[[], None]] = []
         """What else is called at the end of each."""
 
@@ -80,7 +83,7 @@ class Interruptions:
             self._spawn(self._peers.heartbeat())
             self._spawn(self._blocks.check())
         followers = [each for each in self._followers() if affects(each[0])]
-        self._spawn(maintenance.catch_up([(*each, each[1].interruptions) for each in followers]))
+        self._spawn(_catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self._hub.feeds.values() if affects(feed.channel)]
         self._spawn(self._maintenance.refresh_presence(feeds))
         for callback in self.when_over:
@@ -92,3 +95,26 @@ class Interruptions:
         for channel, feed in self._hub.feeds.items():
             if feed.follower is not None:
                 yield channel, feed.follower
+
+
+async def _catch_up(interrupted: list[tuple[ChannelName, StreamFollower, int]]) -> None:
+    """Catch up in channels after an interruption; publications that arrive meanwhile wait.
+
+    Args:
+        interrupted: channels, their followers, and the `interruptions` of each.
+    """
+    loop = asyncio.get_running_loop()
+    for start in range(0, len(interrupted), CATCH_UP_AT_ONCE):
+        part = interrupted[start : start + CATCH_UP_AT_ONCE]
+        resuming = {
+            loop.create_task(follower.resume(number)): channel for channel, follower, number in part
+        }
+        done, late = await asyncio.wait(resuming, timeout=CATCH_UP_TIMEOUT)
+        for task in late:
+            task.cancel()  # ends the wait; the follower's own reader tries on
+        for task in done:  # a channel that ended meanwhile cancels its task
+            if not task.cancelled() and (error := task.exception()) is not None:
+                about = {"channel": resuming[task]}
+                logger.error(
+                    "Could not catch up in channel %r", resuming[task], exc_info=error, extra=about
+                )

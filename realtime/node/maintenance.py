@@ -1,4 +1,4 @@
-"""Maintenance of feeds: refresh presence, check positions, catch up after an interruption.
+"""Maintenance of feeds: refresh presence, check positions.
 
 Each feed has one timer. When it is due, the presence of the feed's subscribers is refreshed, and
 its position is compared with the engine's: so a loss at the end of a stream is noticed although no
@@ -10,42 +10,23 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-from realtime.config.options import Config
+from realtime.cluster.context import Context
 from realtime.engine.base import Presence
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Outage
 from realtime.node.feed import Feed
-from realtime.protocol.messages import ChannelName
-from realtime.streams.follower import StreamFollower
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
-
-CATCH_UP_AT_ONCE = 100
-"""Feeds that catch up side by side after an interruption."""
-CATCH_UP_TIMEOUT = 1.0
-"""Seconds until the next feeds begin: a stream that cannot be read does not delay the others."""
 
 
 class Maintenance:
     """Maintains the feeds of a node. Belongs to its event loop."""
 
-    def __init__(
-        self,
-        config: Config,
-        presence: Presence,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
-    ) -> None:
-        self._config = config
+    def __init__(self, context: Context, presence: Presence) -> None:
+        self._config, self._timers = context.config, context.timers
+        self._spawn, self._outage = context.spawn, context.outage
         self._presence = presence
-        self._timers = timers
-        self._spawn = spawn
-        self._outage = outage
 
     def opened(self, feed: Feed) -> None:
         """Open a feed, and maintain it from now on until it is closed."""
@@ -107,26 +88,3 @@ class Maintenance:
                 async with asyncio.timeout(self._config.client_presence_ping_interval):
                     await feed.follower.check()
                     feed.checked(self._timers.now())
-
-
-async def catch_up(interrupted: list[tuple[ChannelName, StreamFollower, int]]) -> None:
-    """Catch up in channels after an interruption; publications that arrive meanwhile wait.
-
-    Args:
-        interrupted: channels, their followers, and the `interruptions` of each.
-    """
-    loop = asyncio.get_running_loop()
-    for start in range(0, len(interrupted), CATCH_UP_AT_ONCE):
-        part = interrupted[start : start + CATCH_UP_AT_ONCE]
-        resuming = {
-            loop.create_task(follower.resume(number)): channel for channel, follower, number in part
-        }
-        done, late = await asyncio.wait(resuming, timeout=CATCH_UP_TIMEOUT)
-        for task in late:
-            task.cancel()  # ends the wait; the follower's own reader tries on
-        for task in done:  # a channel that ended meanwhile cancels its task
-            if not task.cancelled() and (error := task.exception()) is not None:
-                about = {"channel": resuming[task]}
-                logger.error(
-                    "Could not catch up in channel %r", resuming[task], exc_info=error, extra=about
-                )

@@ -10,50 +10,21 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from contextlib import AsyncExitStack
 
 import msgspec
 
-from realtime import logs
-from realtime.auth.verifier import Verifier
-from realtime.channel_rules import namespace_of
+from realtime.channel_rules import CONTROL, namespace_of
 from realtime.cluster.control import ControlMessage, is_ordered
-from realtime.cluster.direct import DirectMessages
-from realtime.cluster.member import Member
-from realtime.cluster.peers import Peers
-from realtime.cluster.survey import Answers, SurveyAnswer, SurveyQuestion
-from realtime.config.options import Config
-from realtime.engine.base import Affects, Broker, Engine
-from realtime.engine.lists import NodeLists
-from realtime.engine.memory import MemoryEngine
+from realtime.cluster.survey import SurveyAnswer, SurveyQuestion
+from realtime.engine.base import Affects
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import DisconnectShutdown, EngineUnavailable, NoReply
-from realtime.node.admission import Admission
-from realtime.node.answers import HubAnswers
-from realtime.node.background import Background, failure_of
-from realtime.node.blocks import Blocks
-from realtime.node.command_rates import CommandRates
-from realtime.node.control import ControlHandler
-from realtime.node.drain import CLOSE_INTERVAL, Connection, Drain
-from realtime.node.flood_debts import FloodDebts
-from realtime.node.hooks import Events, Hooks, NoEvents, NoHooks
-from realtime.node.hub import make_hub
-from realtime.node.identifying import Identifying
-from realtime.node.interruptions import Interruptions
-from realtime.node.loop_lag import LoopLag
-from realtime.node.maintenance import Maintenance
-from realtime.node.observer import NoObserver, Observer
-from realtime.node.occupancy import Occupancy
-from realtime.node.outbox import Flusher
-from realtime.node.pings import Pings
-from realtime.node.single_connection import SingleConnection
-from realtime.node.subscriptions import Subscriptions
-from realtime.node.user_limits import UserLimits
+from realtime.node.background import failure_of
+from realtime.node.drain import CLOSE_INTERVAL, Connection
+from realtime.node.parts import NodeParts
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition, UserID
-from realtime.protocol.negotiation import Codecs
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
@@ -66,134 +37,8 @@ ENGINE_STOP_TIMEOUT = 1.0
 """Seconds kept for the engine's stop if closing the clients takes too long, or `stop` came late."""
 
 
-class Node(Member):
+class Node(NodeParts):
     """See the module. Belongs to the event loop on which it was made."""
-
-    broker: Broker
-    lists: NodeLists
-
-    def __init__(
-        self,
-        config: Config,
-        engine: Engine | None = None,
-        hooks: Hooks | None = None,
-        events: Events | None = None,
-        observer_keys: Sequence[bytes] = (),
-        *,
-        version: str = "",
-        lists_users: bool = False,
-        observe: Callable[[Node], Observer] = NoObserver,
-    ) -> None:
-        """
-        Args:
-            engine: None for a memory engine of its own.
-            hooks: what the site decides; None: the options decide.
-            events: signals to the site; None: there are none.
-            observer_keys: verify tokens of observers; without keys there are no observers.
-            version: of this package, as clients and other nodes see it.
-            lists_users: whether it is known, over all nodes, which users are online.
-            observe: returns what sees the node from outside.
-
-        Raises:
-            InvalidKey: the options have a token key that cannot be used.
-        """
-        self.loop = asyncio.get_running_loop()
-        self.version = version
-        logs.name_node(config.name)
-        self.name = config.name or logs.default_node_name()
-        self.timers = Timers(self.loop)
-        self.started_at = self.timers.now()
-        self._background = Background(self.loop)
-        self.spawn = self._background.spawn
-        """Run a coroutine in the background."""
-        self.idle = self._background.idle
-        """Wait until no background task is left."""
-        self._engine: Engine = engine or MemoryEngine(
-            self.timers, meta_lifetime=config.memory_history_meta_ttl
-        )
-        super().__init__(config, self._engine)
-        self.hooks: Hooks = hooks or NoHooks()
-        self.events: Events = events or NoEvents()
-        self.pipelines_publishes = self.broker.pipelines_publishes
-        self.hub = make_hub(
-            lambda channel: self.counters.deliveries(namespace_of(channel, config)),
-            self._engine.lists if lists_users else None,
-        )
-        self.on_join, self.on_leave = self.hub.on_join, self.hub.on_leave
-        self.flusher = Flusher(self.loop)
-        self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
-        self.verifier = Verifier(config, observer_keys)
-        self.codecs = Codecs(config.v3_use_offset)
-        rates = config.rates_of_clients
-        self.command_rates = CommandRates(rates) if rates else None
-        self.flood_debts = FloodDebts(self.loop.time)
-        self.user_limits = UserLimits(
-            self.uid, config, self.hub, self.limits, self.timers, self.spawn, self.outage
-        )
-        self.has_rates = not (self.command_rates is None and self.user_limits.rates is None)
-        self.loop_lag = LoopLag(self.timers, config.overload_lag)
-        self._stopped_by = math.inf
-        self._connections: dict[Connection, None] = {}
-        self._drain = Drain(self.loop, self._connections, config.drain_seconds, self._drained)
-        self.admission = Admission(config, self.timers, self.loop_lag, self._connections)
-        self.observer: Observer = observe(self)
-        self.direct = DirectMessages(self.broker, self.uid, self.spawn)
-        self.single_connection = SingleConnection(config, self.hub, self._send_control)
-        self.identifying = Identifying()
-        self.blocks = Blocks(
-            self.hub, self.limits, self.timers, self.spawn, self.outage, self.observer
-        )
-        self._control = ControlHandler(
-            self.uid,
-            self.hub,
-            self.hooks,
-            self.spawn,
-            self.single_connection,
-            self.identifying,
-            self.blocks,
-        )
-        own = HubAnswers(self.hub, self.uid, self.name)
-        self._answers = Answers(own.questions | self.observer.questions)
-        self._peers: Peers | None = None
-        if self.cluster is not None:
-            self._peers = Peers(
-                self.uid,
-                self.broker,
-                self.cluster,
-                self.timers,
-                self.spawn,
-                describe=self.status,
-                on_control=self._control.on_message,
-                answers=self._answers,
-                on_wake_up=lambda: self.on_wake_up(),
-                outage=self.outage,
-            )
-        self._occupancy = Occupancy(
-            self.uid, self._engine, self.events, self.timers, self.spawn, self.outage
-        )
-        self.on_first, self.on_last = self._occupancy.on_first, self._occupancy.on_last
-        self._maintenance = Maintenance(config, self.presence, self.timers, self.spawn, self.outage)
-        self.subscriptions = Subscriptions(
-            config,
-            self.broker,
-            self.presence,
-            self.hub,
-            self._maintenance,
-            self._occupancy.attendance,
-            self.counters,
-            self.outage,
-        )
-        self.interruptions = Interruptions(
-            self.hub,
-            self._peers,
-            self.blocks,
-            self.user_limits,
-            self._maintenance,
-            self.counters,
-            self.outage,
-            self.observer,
-            self.spawn,
-        )
 
     # life
 
@@ -215,15 +60,10 @@ class Node(Member):
                 await self._peers.start()
             self.blocks.start()
             self.user_limits.start()
-            self._occupancy.start()
+            self._first_and_last.start()
             self.loop_lag.start()
             self.observer.start()
             undo.pop_all()
-
-    @property
-    def is_draining(self) -> bool:
-        """Whether new clients should go to another node: it is not ready, and may stop soon."""
-        return self._drain.is_draining
 
     def begin_stop(self) -> None:
         """Begin to close every client, which reconnects to another node. Returns at once."""
@@ -236,9 +76,6 @@ class Node(Member):
         else:
             self._drain.hurry()
 
-    def _drained(self) -> None:
-        self._stopped_by = self.loop.time() + SHUTDOWN_TIMEOUT
-
     async def drained(self) -> None:
         """Wait until the node has closed every client, after `begin_stop`."""
         await self._drain.wait()
@@ -248,8 +85,9 @@ class Node(Member):
         self.begin_stop()
         await self.drained()
         self.stopping = True
-        deadline = max(self._stopped_by, self.loop.time() + ENGINE_STOP_TIMEOUT)
-        self._occupancy.begin_stop()
+        soonest = self.loop.time() + ENGINE_STOP_TIMEOUT
+        deadline = max(self._drain.over_at + SHUTDOWN_TIMEOUT, soonest)
+        self._first_and_last.begin_stop()
         if self._peers is not None:
             self._peers.begin_stop()
         tasks = self._background.tasks
@@ -275,7 +113,7 @@ class Node(Member):
     async def _leave(self, deadline: float) -> None:
         # a Redis that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
-        self._occupancy.stop()
+        self._first_and_last.stop()
         if self._peers is not None and (error := await failure_of(self._peers.stop(), by)):
             logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
@@ -295,27 +133,6 @@ class Node(Member):
         self._connections.pop(connection, None)
 
     # among the other nodes
-
-    def describe(self) -> NodeInfo:
-        """Describe the node to clients and other nodes."""
-        sizes = len(self.hub.clients), len(self.hub.users), len(self.hub.feeds)
-        uptime = int(self.timers.now() - self.started_at)
-        return NodeInfo(self.uid, self.name, self.version, *sizes, uptime)
-
-    def status(self) -> NodeStatus:
-        """Describe the node with its counters."""
-        return NodeStatus(
-            **msgspec.structs.asdict(self.describe()),
-            messages_published=self.counters.published,
-            messages_delivered=self.counters.delivered,
-            num_subs=self.subscriptions.count,
-            loop_lag=round(self.loop_lag.sustained, 4),
-        )
-
-    @property
-    def redis_seconds(self) -> float | None:
-        """How long Redis took for the last heartbeat; None without Redis."""
-        return None if self._peers is None else self._peers.heartbeat_seconds
 
     async def statuses(self) -> list[NodeStatus]:
         others = await super().statuses()
@@ -387,6 +204,13 @@ class Node(Member):
             feed.publish(publication)
         else:
             feed.receive(publication, position, self.timers.now())
+
+    def on_advance(self, channel: ChannelName, position: StreamPosition) -> None:
+        feed = self.hub.feeds.get(channel)
+        if feed is not None and feed.follower is not None:
+            feed.follower.on_advance(position)
+        elif channel == CONTROL and self._peers is not None:
+            self._peers.control.on_advance(position)
 
     def on_interrupted(self, affects: Affects) -> None:
         self.interruptions.begin(affects)

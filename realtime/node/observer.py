@@ -6,7 +6,7 @@ Nothing that an observer does reaches a client. A node without one serves as any
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol, TypeAlias
+from typing import TypeAlias
 
 from realtime.cluster.survey import Handler, SurveyQuestion
 from realtime.node.subscriber import Subscriber
@@ -15,29 +15,27 @@ from realtime.protocol.messages import ChannelName, Publication, StreamPosition,
 Published: TypeAlias = Callable[[ChannelName, Publication, StreamPosition | None], None]
 
 
-class Observer(Protocol):
-    """See the module. Its methods never raise."""
+class Observer:
+    """See the module. This one sees nothing. No method raises."""
 
-    published: Published | None
+    published: Published | None = None
     """Gets each publication that the node delivers, and never raises; None: nobody looks."""
-    questions: dict[type[SurveyQuestion], Handler]
-    """What it answers to other processes, beside what the node answers."""
+
+    def __init__(self, node: object = None) -> None:
+        self.questions: dict[type[SurveyQuestion], Handler] = {}
+        """What it answers to other processes, beside what the node answers."""
 
     def start(self) -> None:
         """Begin to observe: the node has started."""
-        ...
 
     def stop(self) -> None:
         """Release everything: the node stops."""
-        ...
 
     def happened(self, kind: str, text: str = "", *, subject: str = "") -> None:
         """Note an event of the node. `kind`, `text`, `subject`: see `operators.event_log`."""
-        ...
 
     def opened(self, client: Subscriber) -> None:
         """Note that a client has connected."""
-        ...
 
     def closed(self, user: UserID, code: int, reason: str) -> None:
         """Note that a connection ended.
@@ -47,7 +45,6 @@ class Observer(Protocol):
             code: what the client got, 0 if it went by itself.
             reason: a short English text.
         """
-        ...
 
     def refused(
         self, user: UserID, command: str, channel: ChannelName, code: int, message: str
@@ -61,33 +58,3 @@ class Observer(Protocol):
             code: of the error.
             message: of the error.
         """
-        ...
-
-
-class NoObserver:
-    """Sees nothing."""
-
-    published: Published | None = None
-
-    def __init__(self, node: object = None) -> None:
-        self.questions: dict[type[SurveyQuestion], Handler] = {}
-
-    def start(self) -> None:
-        pass
-
-    def stop(self) -> None:
-        pass
-
-    def happened(self, kind: str, text: str = "", *, subject: str = "") -> None:
-        pass
-
-    def opened(self, client: Subscriber) -> None:
-        pass
-
-    def closed(self, user: UserID, code: int, reason: str) -> None:
-        pass
-
-    def refused(
-        self, user: UserID, command: str, channel: ChannelName, code: int, message: str
-    ) -> None:
-        pass

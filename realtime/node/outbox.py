@@ -68,7 +68,6 @@ class Carrier(Protocol):
     @property
     def ready(self) -> bool:
         """Return whether `send` may be called: the server has taken the frame before."""
-        ...
 
     def send(self, frame: Frame) -> int:
         """Send a frame without waiting.
@@ -76,12 +75,10 @@ class Carrier(Protocol):
         Returns:
             `backlog`, after this frame.
         """
-        ...
 
     @property
     def backlog(self) -> int:
         """Bytes that the server buffers because the peer has not read them; 0 if unknown."""
-        ...
 
 
 class Transport(Carrier, Protocol):
@@ -97,11 +94,9 @@ class Transport(Carrier, Protocol):
 
     async def close(self, code: int, reason: str) -> None:
         """Close the connection with this code and reason. Returns in bounded time."""
-        ...
 
     def closed(self) -> None:
         """Send nothing more: the connection is lost."""
-        ...
 
 
 class _Copying:

@@ -47,14 +47,12 @@ class Pinged(Protocol):
 
     def ping(self) -> None:
         """Send a ping, unless the client owes a pong. Must not raise."""
-        ...
 
     def check_pong(self) -> None:
         """Begin to close the connection if the client owes a pong and has not sent it.
 
         Must not raise.
         """
-        ...
 
 
 Slot: TypeAlias = dict[Pinged, None]

@@ -18,16 +18,17 @@ import logging
 from collections import defaultdict
 from collections.abc import Awaitable
 
+from realtime.cluster.context import Context
 from realtime.config.channel_options import PER_USER
-from realtime.config.options import ChannelOptions, Config
+from realtime.config.options import ChannelOptions
 from realtime.engine.base import Broker, Presence
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Counters, Outage
-from realtime.node.attendance import Attendance, is_one
-from realtime.node.feed import Feed, State
+from realtime.metrics import Counters
+from realtime.node.feed import Feed, FeedState
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
 from realtime.node.subscriber import Subscriber
+from realtime.node.user_joins import UserJoins, is_one
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.streams import recovery
 from realtime.streams.follower import StreamFollower
@@ -46,34 +47,25 @@ class Subscriptions:
 
     def __init__(
         self,
-        config: Config,
+        context: Context,
         broker: Broker,
         presence: Presence,
         hub: Hub,
         maintenance: Maintenance,
-        attendance: Attendance,
+        user_joins: UserJoins,
         counters: Counters,
-        outage: Outage,
     ) -> None:
-        """
-        Args:
-            maintenance: maintains the feeds.
-            attendance: counts the users of channels.
-            counters: count the streams that were lost.
-            outage: of the engine, as this node has seen it.
-        """
         self.count = 0
         """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
-        self._config = config
+        self._config, self._outage = context.config, context.outage
         self._broker = broker
         self._presence = presence
         self._hub = hub
         self._maintenance = maintenance
-        self._attendance = attendance
+        self._user_joins = user_joins
         self._counters = counters
         self._retries: dict[int, Retries] = defaultdict(Retries)
         """Shard → what its streams share: another shard that is away does not hold them up."""
-        self._outage = outage
 
     # coming
 
@@ -105,10 +97,10 @@ class Subscriptions:
             channel, client, options, visible=visible, hears_joins=hears_joins
         )
         positioned = client.has_position(channel)
-        while feed.state is not State.CLOSED:
-            if feed.state is State.OPENING:
+        while feed.state is not FeedState.CLOSED:
+            if feed.state is FeedState.OPENING:
                 await feed.wait()
-            elif feed.state is State.IDLE:
+            elif feed.state is FeedState.IDLE:
                 await self._attempt(feed, self._open(feed, positioned))
             elif positioned and feed.follower is None:
                 await self._attempt(feed, self._follow(feed))
@@ -236,7 +228,7 @@ class Subscriptions:
         if not options.join_leave:
             return
         if options.join_leave == PER_USER and is_one(info):
-            self._attendance.enter(channel, info)
+            self._user_joins.enter(channel, info)
             return
         try:
             await self._broker.join(channel, info)
@@ -286,7 +278,7 @@ class Subscriptions:
                 await self._broker.leave(channel, leave)
         finally:
             if leave is not None and per_user:
-                self._attendance.exit(channel, leave, options.leave_delay)
+                self._user_joins.exit(channel, leave, options.leave_delay)
             self.count -= visible
             left = self._hub.remove_subscription(channel, client)
             if left is not None:

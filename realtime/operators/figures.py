@@ -6,7 +6,7 @@ import os
 import time
 from pathlib import Path
 
-from realtime.node.node import Node
+from realtime.node.parts import NodeParts
 from realtime.operators.questions import SLOT_SECONDS, NodeFigures
 from realtime.operators.samples import CLOSED, Reading
 
@@ -17,7 +17,7 @@ _STATM = Path("/proc/self/statm")
 class Figures:
     """What a node says of itself to operators."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeParts) -> None:
         self._node = node
 
     def now(self) -> NodeFigures:

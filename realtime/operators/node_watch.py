@@ -12,13 +12,10 @@ data, the list is empty until the next heartbeats.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
+from realtime.cluster.context import Context
 from realtime.engine.nodes import Cluster, NodeStatus
 from realtime.errors import EngineUnavailable
 from realtime.operators.event_log import EventLog
-from realtime.timers import Timers
 
 INTERVAL = 10.0
 """Seconds between two looks; other nodes look at other moments."""
@@ -27,25 +24,11 @@ INTERVAL = 10.0
 class NodeWatch:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        uid: str,
-        cluster: Cluster,
-        events: EventLog,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-    ) -> None:
-        """
-        Args:
-            uid: the ID of the node itself.
-            cluster: lists the nodes.
-            events: notes what has changed.
-        """
-        self._uid = uid
+    def __init__(self, context: Context, cluster: Cluster, events: EventLog) -> None:
+        self._uid, self._timers = context.uid, context.timers
         self._cluster = cluster
         self._events = events
-        self._timers = timers
-        self._timer = timers.timer(lambda: spawn(self._look()))
+        self._timer = context.timers.timer(lambda: context.spawn(self._look()))
         self._known: dict[str, NodeStatus] | None = None
         """Node ID → the node, as it was seen last; None before the first look."""
         self._unlisted: set[str] = set()

@@ -6,7 +6,9 @@ import asyncio
 from heapq import nsmallest
 
 from realtime.cluster.survey import Handler, SurveyQuestion
-from realtime.node.node import Node
+from realtime.node.observer import Observer
+from realtime.node.parts import NodeParts
+from realtime.node.subscriber import Subscriber
 from realtime.operators.activity import Activity
 from realtime.operators.figures import Figures
 from realtime.operators.mirrors import Mirrors
@@ -25,23 +27,21 @@ from realtime.operators.questions import (
 from realtime.operators.recorder import NodeRecorder
 from realtime.operators.taps import Taps
 from realtime.operators.user_log import UserLog
-from realtime.protocol.messages import UserID
+from realtime.protocol.messages import ChannelName, UserID
 
 USERS_PER_TURN = 10_000
 """Users that are looked at before others get a turn of the event loop."""
 
 
-class NodeObserver(Taps):
+class NodeObserver(Taps, Observer):
     """See the module, and `realtime.node.observer`. Belongs to the event loop of its node."""
 
-    def __init__(self, node: Node) -> None:
+    def __init__(self, node: NodeParts) -> None:
         super().__init__()
         self._hub = node.hub
         self._node = node.uid, node.name
         figures = Figures(node)
-        self.recorder = NodeRecorder(
-            self._node, node.config, node.timers, figures.reading, node.cluster, node.spawn
-        )
+        self.recorder = NodeRecorder(node.context, node.name, figures.reading, node.cluster)
         self.mirrors = Mirrors(node.hub, self, node.timers)
         self.user_log = UserLog(*self._node)
         self.questions: dict[type[SurveyQuestion], Handler] = {
@@ -51,10 +51,26 @@ class NodeObserver(Taps):
             AskRecent: self._recent,
             AskUsers: self._users,
         }
-        self.start, self.stop = self.recorder.start, self.recorder.stop
-        self.happened = self.recorder.events.add
-        self.opened = self.mirrors.opened
-        self.closed, self.refused = self.user_log.closed, self.user_log.refused
+
+    def start(self) -> None:
+        self.recorder.start()
+
+    def stop(self) -> None:
+        self.recorder.stop()
+
+    def happened(self, kind: str, text: str = "", *, subject: str = "") -> None:
+        self.recorder.events.add(kind, text, subject=subject)
+
+    def opened(self, client: Subscriber) -> None:
+        self.mirrors.opened(client)
+
+    def closed(self, user: UserID, code: int, reason: str) -> None:
+        self.user_log.closed(user, code, reason)
+
+    def refused(
+        self, user: UserID, command: str, channel: ChannelName, code: int, message: str
+    ) -> None:
+        self.user_log.refused(user, command, channel, code, message)
 
     async def _copies(self, question: AskMirror) -> MirrorAnswer:
         uid, name = self._node

@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import time
-from collections.abc import Callable, Coroutine, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
 
 from realtime import logs
+from realtime.cluster.context import Context
 from realtime.config.options import Config
 from realtime.engine.nodes import Cluster
 from realtime.errors import DisconnectSlow
@@ -22,7 +22,6 @@ from realtime.operators.event_log import EventLog
 from realtime.operators.node_watch import NodeWatch
 from realtime.operators.questions import SLOT_SECONDS, PastAnswer
 from realtime.operators.samples import CLOSED, Reading, Samples
-from realtime.timers import Timers
 
 MARGIN = 0.05
 """Seconds after the end of a slot in which a sample is taken: two clocks differ a little."""
@@ -45,29 +44,26 @@ class NodeRecorder:
 
     def __init__(
         self,
-        identity: tuple[str, str],
-        config: Config,
-        timers: Timers,
+        context: Context,
+        name: str,
         read: Callable[[], Reading],
         cluster: Cluster | None,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
         *,
         clock: Callable[[], float] = time.time,
     ) -> None:
         """
         Args:
-            identity: ID and name of the node.
-            config: the options in force.
+            name: of the node.
             read: returns the figures of the node.
             cluster: the other nodes, if there may be some.
             clock: returns Unix seconds.
         """
-        self._uid, self._name = identity
-        self._options = digest(config)
-        self._timers = timers
+        self._uid, self._name = context.uid, name
+        self._options = digest(context.config)
+        self._timers = context.timers
         self._read = read
         self._clock = clock
-        self._timer = timers.timer(self._sample)
+        self._timer = context.timers.timer(self._sample)
         self.started = clock()
         """Unix seconds."""
         self._connections = 0
@@ -77,7 +73,7 @@ class NodeRecorder:
         self.events = EventLog(clock)
         self._watch: NodeWatch | None = None
         if cluster is not None:
-            self._watch = NodeWatch(self._uid, cluster, self.events, timers, spawn)
+            self._watch = NodeWatch(context, cluster, self.events)
 
     def start(self) -> None:
         """Begin to take samples, and note log records."""

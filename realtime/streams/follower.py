@@ -136,12 +136,23 @@ class StreamFollower:
         A position that the stream has lost meanwhile is not reached. A follower that was stopped
         reaches nothing more, and returns at once.
         """
-        if self._stopped:
-            return
-        if position is not None and self._has(position):
-            return
+        if self.on_advance(position):
+            await asyncio.shield(self._read_on())
+
+    def on_advance(self, position: StreamPosition | None) -> bool:
+        """Begin to read what is missing, where the stream reaches up to a position.
+
+        Args:
+            position: of the stream; None: it reaches further than this follower has got.
+
+        Returns:
+            Whether something is missing.
+        """
+        if self._stopped or (position is not None and self._has(position)):
+            return False
         self._order.suspect_loss()
-        await asyncio.shield(self._read_on())
+        self._read_if_started()
+        return True
 
     def _has(self, position: StreamPosition) -> bool:
         own = self.position

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import ClassVar, NamedTuple
 
-from realtime.node.admission import Admission
+from realtime.node.limits.admission import Admission
 from realtime.server_api import http
 
 BODY_TIMEOUT = 10.0

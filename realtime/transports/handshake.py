@@ -8,8 +8,8 @@ from urllib.parse import parse_qs
 
 import msgspec
 
-from realtime.node.admission import NotAdmitted
 from realtime.node.hooks import Handshake, forwarded_headers
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.transports.asgi import UNAVAILABLE, Exchange, Headers, Scope, header
 from realtime.transports.page_origin import implied_origin

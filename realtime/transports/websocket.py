@@ -28,8 +28,8 @@ from realtime.errors import (
     DisconnectShutdown,
     EngineUnavailable,
 )
-from realtime.node.admission import NotAdmitted
-from realtime.node.hooks import Handshake, NoHooks
+from realtime.node.hooks import Handshake, Hooks
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
 from realtime.protocol.codec import Codec
@@ -65,7 +65,7 @@ from realtime.transports.websocket_transport import (
 logger = logging.getLogger("realtime.client")
 
 
-_NO_HOOKS = NoHooks()
+_NO_HOOKS = Hooks()
 
 FRAME_PINGS = b"cf_ws_frame_ping_pong=true"
 """What a client has in its query if it wants PING frames in place of pings of the protocol. An ASGI

@@ -88,6 +88,9 @@ class RecordingReceiver:
     def on_interrupted(self, affects: Affects) -> None:
         self.interruptions.append(affects)
 
+    def on_advance(self, channel: str, position: StreamPosition) -> None:
+        raise AssertionError("engines here know publications, too")
+
     def on_resumed(self, affects: Affects) -> None:
         self.resumptions.append(affects)
 

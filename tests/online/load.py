@@ -26,6 +26,7 @@ from realtime.config.reader import load
 from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.node.hooks import Events
 from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo
 from tests.redis_server import RedisServer
@@ -46,10 +47,8 @@ def write(line: str) -> None:
     sys.stdout.flush()
 
 
-class Log:
+class Log(Events):
     """What a node was told, as lines of a file."""
-
-    dropped = 0
 
     def __init__(self, path: str) -> None:
         self._file = open(path, "a", buffering=1, encoding="utf-8")  # noqa: SIM115

@@ -16,6 +16,7 @@ from realtime.engine.lists import Kind
 from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.node.hooks import Events
 from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo
 from tests.engine.redis_bench import age
@@ -29,10 +30,8 @@ DELAYED = ChannelOptions(presence=True, join_leave="user", leave_delay=60.0)
 Told = list[tuple[Any, ...]]
 
 
-class RecordingEvents:
+class RecordingEvents(Events):
     """Signals that a node emitted."""
-
-    dropped = 0
 
     def __init__(self) -> None:
         self.told: Told = []
@@ -88,7 +87,7 @@ class Site:
 
     async def sweep(self) -> None:
         """Look for nodes that died."""
-        sweeper = self.node._occupancy._sweeper
+        sweeper = self.node._first_and_last._sweeper
         assert sweeper is not None
         await sweeper.sweep()
 
@@ -101,7 +100,7 @@ async def sites(redis_server: RedisServer, unique: str) -> AsyncIterator[Sites]:
     one, other = Site(redis_server, unique), Site(redis_server, unique)
     for site in (one, other):
         await site.node.start()
-        site.node._occupancy._sweeper._timer.cancel()  # type: ignore[union-attr] # the tests sweep
+        site.node._first_and_last._sweeper._timer.cancel()  # type: ignore[union-attr] # the tests sweep
     yield one, other
     for site in (one, other):
         await site.node.stop()
@@ -182,7 +181,7 @@ async def test_return_at_another_node_within_the_delay_tells_nothing(
     await one.join("A", "7", DELAYED)
     await one.leave("A", "7", DELAYED)
     await other.join("B", "7", DELAYED)
-    one.node._occupancy.attendance._gone(f"{len(ROOM)}:{ROOM}7")  # the delay is over
+    one.node._first_and_last.user_joins._gone(f"{len(ROOM)}:{ROOM}7")  # the delay is over
     await one.engine.lists.idle()
     await other.join("C", "8")
 

@@ -11,14 +11,18 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from realtime import payload
+from realtime.cluster.context import Context
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
+from realtime.config.options import Config
 from realtime.errors import Disconnect, DisconnectInsufficientState
+from realtime.metrics import Outage
 from realtime.node.subscriber import Tap
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import SERVER_UNSUBSCRIBE, ClientInfo, UnsubscribeReason
 from realtime.protocol.v1.json import JSONCodec
+from realtime.timers import Timers
 
 quickly = settings(max_examples=60)
 """Property tests run beside others on few cores: no deadline per example."""
@@ -54,6 +58,11 @@ async def eventually(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         await asyncio.sleep(0)
+
+
+def context(config: Config, timers: Timers, spawn: Any = asyncio.create_task) -> Context:
+    """What parts of a node share, for one that is made without a node."""
+    return Context("U", config, asyncio.get_running_loop(), timers, spawn, Outage())
 
 
 class Clock:

@@ -13,7 +13,7 @@ import msgspec
 from realtime.cluster.direct import NodeID
 from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
-from realtime.node.admission import NotAdmitted
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.claims import Claims

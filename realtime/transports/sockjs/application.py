@@ -26,7 +26,7 @@ import msgspec
 from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
-from realtime.node.admission import NotAdmitted
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.transports.asgi import (
     CONTENT_TOO_LARGE,

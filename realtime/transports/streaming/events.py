@@ -25,7 +25,7 @@ from realtime.errors import (
     NamespaceNotFound,
     TokenExpired,
 )
-from realtime.node.admission import NotAdmitted
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.protocol.messages import ChannelName
 from realtime.protocol.v2 import codes

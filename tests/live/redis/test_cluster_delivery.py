@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from realtime.node.maintenance import CATCH_UP_AT_ONCE
+from realtime.node.interruptions import CATCH_UP_AT_ONCE
 from tests.conftest import connection_token
 from tests.live.clusters import DAPHNE_TO_UVICORN, SERVICE, Cluster, OwnRedis, TwoNodes
 from tests.live.configurations import Connect, info_of

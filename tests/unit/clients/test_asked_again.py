@@ -12,7 +12,7 @@ from realtime.clients.renewals import ASK_RETRY
 from realtime.config.channel_options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import Disconnect, Error, InternalError, LimitExceeded, PermissionDenied
-from realtime.node.hooks import Caller, NoHooks, Permission
+from realtime.node.hooks import Caller, Hooks, Permission
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from tests.conftest import connection_token
 from tests.unit.clients.second_parts import OPTIONS, SecondConnection
@@ -23,7 +23,7 @@ TTL = 40.0
 YES = Permission(ttl=TTL)
 
 
-class Site(NoHooks):
+class Site(Hooks):
     """Decides about every channel, as the test says."""
 
     def __init__(self) -> None:

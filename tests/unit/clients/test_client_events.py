@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.config.reader import load
-from realtime.node.hooks import NoEvents
+from realtime.node.hooks import Events
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -17,7 +17,7 @@ from tests.unit.parts import Clock
 from tests.unit.suspended_engine import METHODS, ClusterEngine, SuspendedEngine
 
 
-class RecordingEvents(NoEvents):
+class RecordingEvents(Events):
     """Keeps the signals about clients: kind, and the channel or the code."""
 
     def __init__(self) -> None:

@@ -7,8 +7,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.config.reader import load
-from realtime.node import flood_debts
 from realtime.node.hooks import Handshake
+from realtime.node.limits import flood_debts
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from tests.conftest import connection_token
 from tests.server import SECRET

@@ -10,7 +10,7 @@ import pytest
 from realtime.config.reader import load
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import Caller, NoHooks, Refresh
+from realtime.node.hooks import Caller, Hooks, Refresh
 from realtime.node.node import Node
 from tests.conftest import connection_token
 from tests.live.proxy.application import Application
@@ -84,7 +84,7 @@ async def test_after_a_failed_call_an_answer_that_refuses_closes_the_connection(
     await eventually(lambda: connection.closes == [3005])
 
 
-class BrokenHooks(NoHooks):
+class BrokenHooks(Hooks):
     """Fails with an exception that no code expects."""
 
     refreshes = True

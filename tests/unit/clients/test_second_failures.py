@@ -11,7 +11,7 @@ import pytest
 
 from realtime.cluster.member import NewPublication
 from realtime.config.reader import load
-from realtime.node.hooks import Caller, NoHooks, Refresh
+from realtime.node.hooks import Caller, Hooks, Refresh
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -117,7 +117,7 @@ async def test_client_that_has_said_nothing_is_told_in_both_ways_that_the_node_s
 # refresh by the site
 
 
-class Refreshing(NoHooks):
+class Refreshing(Hooks):
     refreshes = True
 
     async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:

@@ -14,8 +14,8 @@ from realtime.clients.dispatch import COMMANDS_PER_TURN
 from realtime.config.reader import load
 from realtime.engine.memory import MemoryEngine
 from realtime.errors import DisconnectStale
-from realtime.node.hooks import Caller, Identity, NoHooks
-from realtime.node.newcomers import PER_TURN
+from realtime.node.hooks import Caller, Hooks, Identity
+from realtime.node.limits.connect_queue import PER_TURN
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.unit.node.node_parts import Connection, stop
@@ -121,7 +121,7 @@ async def test_commands_stop_when_the_queue_is_full(node: Node, connection: Conn
     assert asked <= 12
 
 
-class CountingHooks(NoHooks):
+class CountingHooks(Hooks):
     """A site that counts how often it is asked who connects."""
 
     asked = 0
@@ -141,7 +141,7 @@ async def test_client_that_closed_while_it_waited_is_not_identified(
     node = Node(load({}), hooks=hooks)
     await node.start()
     connection = Connection(node)
-    others = [asyncio.create_task(node.admission.newcomers.turn()) for _ in range(PER_TURN)]
+    others = [asyncio.create_task(node.admission.queue.turn()) for _ in range(PER_TURN)]
     connecting = connection.say(1, 0)
     await asyncio.sleep(0)
     if closes:

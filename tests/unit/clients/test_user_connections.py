@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from realtime.cluster.peers import HEARTBEAT_LIFETIME
+from realtime.node.limits.user_connections import INTERVAL, PATIENCE, REMEMBERED, USERS_PER_CALL
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.node.user_connections import INTERVAL, PATIENCE, REMEMBERED, USERS_PER_CALL
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.clients.second_parts import SecondConnection

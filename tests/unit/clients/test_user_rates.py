@@ -8,18 +8,18 @@ import gc
 import pytest
 
 from realtime.config.rates import Rate
-from realtime.metrics import Outage
-from realtime.node import user_rates
-from realtime.node.command_rates import Spent
+from realtime.config.reader import load
+from realtime.node.limits import user_rates
+from realtime.node.limits.command_rates import Spent
+from realtime.node.limits.user_rates import INTERVAL, MAX_AHEAD, UserRates
 from realtime.node.node import Node
-from realtime.node.user_rates import INTERVAL, MAX_AHEAD, UserRates
 from realtime.protocol.messages import Method
 from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.memory_cluster import ClusterState
 from tests.unit.node.node_parts import Connection
-from tests.unit.parts import Clock, eventually, turns
+from tests.unit.parts import Clock, context, eventually, turns
 from tests.unit.suspended_engine import ClusterEngine
 
 RPC, UNKNOWN = 9, 99
@@ -197,11 +197,9 @@ async def test_many_nodes_let_through_as_much_as_one(clock: Clock, state: Cluste
         limits = ClusterEngine(timers, state).limits
         nodes.append(
             UserRates(
+                context(load({}), timers, lambda work: tasks.add(asyncio.create_task(work))),
                 {"*": rate},
                 limits,
-                timers,
-                lambda work: tasks.add(asyncio.create_task(work)),
-                Outage(),
             )
         )
     debts, let_through = [node.of("17") for node in nodes], 0
@@ -224,11 +222,9 @@ async def test_telling_others_does_not_refuse_who_is_within_the_rate(
     timers = Timers(asyncio.get_running_loop())
     tasks: set[asyncio.Task[None]] = set()
     rates = UserRates(
+        context(load({}), timers, lambda work: tasks.add(asyncio.create_task(work))),
         {"*": Rate(10, 1, 2)},
         ClusterEngine(timers, state).limits,
-        timers,
-        lambda work: tasks.add(asyncio.create_task(work)),
-        Outage(),
     )
     debts, answers = rates.of("17"), []
     for _ in range(240):
@@ -247,11 +243,9 @@ async def test_user_who_sends_little_is_not_told_to_others(
     engine = ClusterEngine(timers, state)
     tasks: list[asyncio.Task[None]] = []
     rates = UserRates(
+        context(load({}), timers, lambda work: tasks.append(asyncio.create_task(work))),
         {"*": Rate(100, 1)},
         engine.limits,
-        timers,
-        lambda work: tasks.append(asyncio.create_task(work)),
-        Outage(),
     )
     debts = rates.of("17")
     told = []

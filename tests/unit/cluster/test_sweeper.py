@@ -8,11 +8,12 @@ from collections.abc import AsyncIterator
 import pytest
 
 from realtime.cluster.sweeper import CLAIM, SETTLE_TIME, SWEEP_INTERVAL, Sweeper
+from realtime.config.reader import load
 from realtime.engine.lists import Kind, Swept
 from realtime.engine.memory import MemoryLists
 from realtime.node.background import Background
 from realtime.timers import Timers
-from tests.unit.parts import Clock, turns
+from tests.unit.parts import Clock, context, turns
 from tests.unit.suspended_engine import ClusterEngine
 
 
@@ -39,11 +40,9 @@ class Bench:
         self.lists = DeadNode()
         self.told: list[str] = []
         self.sweeper = Sweeper(
-            "N1",
+            context(load({}), self.timers, Background(loop).spawn),
             self.engine.cluster,
             self.lists,
-            self.timers,
-            Background(loop).spawn,
             on_last=lambda kind, name: self.told.append(name),
             drained=self.drained,
         )

@@ -16,7 +16,7 @@ from django.dispatch import Signal
 
 from realtime import signals
 from realtime.config.reader import load
-from realtime.hooks.events import CLOSE_TIMEOUT, MAX_EVENTS, SIGNALS, Events
+from realtime.hooks.events import CLOSE_TIMEOUT, MAX_EVENTS, SIGNALS, SiteEvents
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock
@@ -71,13 +71,13 @@ def receiver(listen: Connect) -> Iterator[Receiver]:
 
 
 @pytest.fixture
-async def events() -> AsyncIterator[Events]:
-    made = Events()
+async def events() -> AsyncIterator[SiteEvents]:
+    made = SiteEvents()
     yield made
     await made.close()
 
 
-def connect(events: Events, *clients: Any) -> None:
+def connect(events: SiteEvents, *clients: Any) -> None:
     for client in clients:
         events.emit("connected", user="17", client=client)
 
@@ -88,7 +88,7 @@ def signal_threads() -> list[threading.Thread]:
 
 @pytest.mark.parametrize("kind", SIGNALS)
 async def test_every_kind_is_a_signal_with_its_details(
-    events: Events, listen: Connect, kind: str
+    events: SiteEvents, listen: Connect, kind: str
 ) -> None:
     receiver = Receiver()
     listen(getattr(signals, kind), receiver)
@@ -100,7 +100,7 @@ async def test_every_kind_is_a_signal_with_its_details(
 
 
 async def test_receivers_hear_in_the_order_of_what_happened(
-    events: Events, receiver: Receiver, listen: Connect
+    events: SiteEvents, receiver: Receiver, listen: Connect
 ) -> None:
     listen(signals.disconnected, receiver)
     for client in range(100):
@@ -113,7 +113,7 @@ async def test_receivers_hear_in_the_order_of_what_happened(
 
 
 async def test_failure_of_a_receiver_is_logged_once(
-    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: SiteEvents, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     async def fail_as_well(**details: Any) -> None:
         raise LookupError("async")
@@ -136,7 +136,7 @@ async def test_failure_of_a_receiver_is_logged_once(
 
 
 async def test_receivers_run_on_one_thread_that_is_not_the_loops(
-    events: Events, receiver: Receiver
+    events: SiteEvents, receiver: Receiver
 ) -> None:
     connect(events, *range(10))
 
@@ -144,7 +144,7 @@ async def test_receivers_run_on_one_thread_that_is_not_the_loops(
     assert receiver.threads == {"realtime-signals"}
 
 
-async def test_emit_does_not_wait_for_receivers(events: Events, receiver: Receiver) -> None:
+async def test_emit_does_not_wait_for_receivers(events: SiteEvents, receiver: Receiver) -> None:
     receiver.gate.clear()
 
     connect(events, *range(10))
@@ -157,7 +157,7 @@ async def test_emit_does_not_wait_for_receivers(events: Events, receiver: Receiv
 
 
 async def test_what_nobody_wants_to_hear_costs_no_thread() -> None:
-    events = Events()
+    events = SiteEvents()
     before = signal_threads()
 
     connect(events, 1)
@@ -168,7 +168,7 @@ async def test_what_nobody_wants_to_hear_costs_no_thread() -> None:
 
 
 async def test_failing_receiver_is_logged_and_the_others_hear_all(
-    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: SiteEvents, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fail(**_: Any) -> None:
         raise LookupError("the receiver is broken")
@@ -189,7 +189,7 @@ async def test_failing_receiver_is_logged_and_the_others_hear_all(
 
 
 async def test_receiver_that_wants_to_end_the_process_ends_nothing(
-    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: SiteEvents, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     heard: list[Any] = []
 
@@ -206,7 +206,7 @@ async def test_receiver_that_wants_to_end_the_process_ends_nothing(
     assert "Could not send signal connected to all receivers" in caplog.text
 
 
-async def test_asynchronous_receiver_hears(events: Events, listen: Connect) -> None:
+async def test_asynchronous_receiver_hears(events: SiteEvents, listen: Connect) -> None:
     heard: list[Any] = []
 
     async def receive(client: Any, **_: Any) -> None:
@@ -226,7 +226,7 @@ async def test_asynchronous_receiver_hears(events: Events, listen: Connect) -> N
 
 
 async def test_more_than_may_wait_are_dropped_and_that_is_logged_once(
-    events: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    events: SiteEvents, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.gate.clear()
     connect(events, "first")
@@ -242,7 +242,7 @@ async def test_more_than_may_wait_are_dropped_and_that_is_logged_once(
 
 
 async def test_receivers_at_the_limit_are_logged_once_and_not_for_every_place_that_gets_free(
-    events: Events, listen: Connect, caplog: pytest.LogCaptureFixture
+    events: SiteEvents, listen: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     turns = threading.Semaphore(0)
     heard: list[Any] = []
@@ -266,7 +266,7 @@ async def test_receivers_at_the_limit_are_logged_once_and_not_for_every_place_th
 
 
 async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many_they_missed(
-    events: Events, receiver: Receiver, caplog: pytest.LogCaptureFixture
+    events: SiteEvents, receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
     receiver.gate.clear()
     connect(events, "first")
@@ -288,7 +288,7 @@ async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many
 
 
 async def test_receivers_hear_what_waits_at_the_end(receiver: Receiver) -> None:
-    events = Events()
+    events = SiteEvents()
     connect(events, *range(1000))
 
     await events.close()
@@ -297,7 +297,7 @@ async def test_receivers_hear_what_waits_at_the_end(receiver: Receiver) -> None:
 
 
 async def test_nothing_is_heard_after_the_end_and_no_thread_is_left(receiver: Receiver) -> None:
-    events = Events()
+    events = SiteEvents()
     connect(events, 1)
     thread = signal_threads()[-1]  # another test's may still be ending
     await events.close()
@@ -312,7 +312,7 @@ async def test_nothing_is_heard_after_the_end_and_no_thread_is_left(receiver: Re
 async def test_slow_receiver_does_not_keep_the_end_for_long_and_hears_no_more(
     receiver: Receiver, caplog: pytest.LogCaptureFixture
 ) -> None:
-    events = Events()
+    events = SiteEvents()
     receiver.gate.clear()
     connect(events, 1, 2)
     thread = signal_threads()[-1]  # another test's may still be ending
@@ -330,7 +330,7 @@ async def test_slow_receiver_does_not_keep_the_end_for_long_and_hears_no_more(
 
 
 async def test_thread_of_a_receiver_that_never_ends_does_not_keep_the_process(
-    events: Events, receiver: Receiver
+    events: SiteEvents, receiver: Receiver
 ) -> None:
     receiver.gate.clear()
     connect(events, 1)
@@ -342,7 +342,7 @@ async def test_thread_of_a_receiver_that_never_ends_does_not_keep_the_process(
 async def test_node_that_stops_lets_receivers_hear_and_ends_in_time_where_they_do_not(
     clock: Clock, receiver: Receiver
 ) -> None:
-    events = Events()
+    events = SiteEvents()
     node = Node(load({}), events=events)
     await node.start()
     receiver.gate.clear()

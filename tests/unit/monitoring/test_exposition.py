@@ -17,7 +17,7 @@ from realtime.config.reader import load
 from realtime.metrics import Durations, Tally
 from realtime.monitoring import exposition, figures, pending_rows
 from realtime.monitoring.table import COUNTER, METRICS
-from realtime.node.hooks import NoHooks
+from realtime.node.hooks import Hooks
 from realtime.node.node import Node
 from realtime.timers import Timers
 from tests.unit.monitoring.counted_rows import CountedRows
@@ -32,7 +32,7 @@ PARSERS: dict[str, tuple[str, Callable[[str], Iterable[Any]]]] = {
 }
 
 
-class SomeHooks(NoHooks):
+class SomeHooks(Hooks):
     """Hooks that have answered: each kind once."""
 
     def __init__(self) -> None:

@@ -9,12 +9,12 @@ from typing import Any
 import pytest
 
 from realtime.config.reader import load
-from realtime.node import admission
-from realtime.node.admission import Admission, NotAdmitted, network_of
+from realtime.node.limits import admission
+from realtime.node.limits.admission import Admission, NotAdmitted, network_of
+from realtime.node.limits.connect_queue import PER_TURN
 from realtime.node.loop_lag import INTERVAL, PATIENCE, LoopLag
-from realtime.node.newcomers import PER_TURN
 from realtime.timers import Timers
-from tests.unit.parts import Clock
+from tests.unit.parts import Clock, context
 
 New = Callable[..., Admission]
 
@@ -28,7 +28,7 @@ def new(clock: Clock) -> New:
         config = load(options)
         lag = LoopLag(timers, config.overload_lag)
         lag.start()
-        return Admission(config, timers, lag, range(connections))
+        return Admission(context(config, timers), lag, range(connections))
 
     return new
 
@@ -138,9 +138,9 @@ async def test_overloaded_process_takes_none_until_it_is_on_time(new: New, clock
 async def test_newcomers_are_refused_while_too_many_wait(
     new: New, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(admission, "MAX_NEWCOMERS", 10)
+    monkeypatch.setattr(admission, "MAX_WAITING", 10)
     full = new()
-    turns = [asyncio.create_task(full.newcomers.turn()) for _ in range(PER_TURN + 10)]
+    turns = [asyncio.create_task(full.queue.turn()) for _ in range(PER_TURN + 10)]
     before = admitted(full, "a")
     await asyncio.sleep(0)
     during = admitted(full, "a")
@@ -153,7 +153,7 @@ async def test_newcomers_that_waited_do_not_exceed_the_connection_limit(clock: C
     timers = Timers(asyncio.get_running_loop())
     config = load({"client_connection_limit": PER_TURN + 4})
     connections: list[int] = []
-    limited = Admission(config, timers, LoopLag(timers), connections)
+    limited = Admission(context(config, timers), LoopLag(timers), connections)
 
     async def come() -> None:
         await limited.take_turn("")

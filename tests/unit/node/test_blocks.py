@@ -13,7 +13,7 @@ from realtime.cluster.member import Member
 from realtime.config.reader import load
 from realtime.engine.limits import NO_LIST
 from realtime.errors import EngineUnavailable, LimitExceeded, NoReply
-from realtime.node import blocks
+from realtime.node.limits import blocks
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token

@@ -11,7 +11,7 @@ import pytest
 import realtime
 from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
-from realtime.node.feed import Feed, State
+from realtime.node.feed import Feed, FeedState
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.protocol.v1.json import JSONCodec
 from realtime.protocol.v1.protobuf import ProtobufCodec
@@ -43,7 +43,7 @@ def live(feed: Feed, *clients: RecordingClient, visible: bool = True) -> None:
 # the engine
 
 
-def state(feed: Feed) -> State:
+def state(feed: Feed) -> FeedState:
     """The state now: a type checker believes that an attribute stays as it was."""
     return feed.state
 
@@ -54,17 +54,17 @@ def waiting(feed: Feed) -> asyncio.Task[None]:
 
 async def test_callers_wait_until_the_feed_is_open() -> None:
     feed = Feed("a", OPTIONS)
-    assert state(feed) is State.IDLE
+    assert state(feed) is FeedState.IDLE
 
     feed.open(None)
     callers = [waiting(feed) for _ in range(2)]
     await turns()
-    assert state(feed) is State.OPENING
+    assert state(feed) is FeedState.OPENING
     assert not any(caller.done() for caller in callers)
     feed.opened(1.0, None)
     await asyncio.gather(*callers)
 
-    assert state(feed) is State.OPEN
+    assert state(feed) is FeedState.OPEN
     assert feed.checked_at == 1.0
 
 
@@ -76,7 +76,7 @@ async def test_callers_fail_with_an_attempt_that_failed_and_the_next_one_tries()
 
     feed.failed()
 
-    assert state(feed) is State.IDLE
+    assert state(feed) is FeedState.IDLE
     with pytest.raises(EngineUnavailable):
         await caller
     feed.open(None)
@@ -93,7 +93,7 @@ async def test_callers_go_on_when_an_attempt_was_abandoned() -> None:
     feed.abandoned()
     await caller
 
-    assert state(feed) is State.IDLE
+    assert state(feed) is FeedState.IDLE
 
 
 async def test_caller_that_is_cancelled_does_not_end_the_attempt() -> None:
@@ -124,7 +124,7 @@ async def test_feed_that_is_closed_while_it_opens_stays_closed(clock: Clock) -> 
     await caller
     await clock.advance(1)
 
-    assert state(feed) is State.CLOSED
+    assert state(feed) is FeedState.CLOSED
     assert called == []
 
 

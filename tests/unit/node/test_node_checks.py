@@ -10,7 +10,7 @@ import pytest
 from realtime.config.reader import load
 from realtime.node.node import Node
 from realtime.timers import Timers
-from tests.unit.node.node_parts import RECOVERABLE, lose, publish, published, subscribe
+from tests.unit.node.node_parts import PLAIN, RECOVERABLE, lose, publish, published, subscribe
 from tests.unit.parts import Clock, RecordingClient, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
@@ -45,6 +45,24 @@ async def test_lost_publication_at_the_end_is_noticed_by_a_check_and_delivered(
     await eventually(lambda: published(client) == [1, 2])
 
     assert client.closes == []
+
+
+async def test_lost_publication_at_the_end_is_delivered_when_the_stream_is_said_to_reach_it(
+    node: Node, engine: SuspendedEngine
+) -> None:
+    client = RecordingClient()
+    await subscribe(node, client, RECOVERABLE)
+    await publish(node, RECOVERABLE, 1)
+    await lose(node, RECOVERABLE, 2)
+    for channel in ("a", "b", "c"):  # nobody is in b; the stream of c is not followed
+        if channel == "c":
+            await subscribe(node, RecordingClient("D"), PLAIN, channel)
+        node.on_advance(channel, await node.broker.position("a"))
+    await eventually(lambda: published(client) == [1, 2])
+    reads = engine.calls["history"]
+    node.on_advance("a", await node.broker.position("a"))
+    await turns()
+    assert engine.calls["history"] == reads, "there is nothing new"
 
 
 async def test_loss_at_the_end_that_history_does_not_keep_closes_with_3010(

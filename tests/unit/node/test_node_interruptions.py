@@ -12,7 +12,7 @@ from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.base import History
 from realtime.errors import EngineUnavailable, NoReply
-from realtime.node.maintenance import CATCH_UP_AT_ONCE
+from realtime.node.interruptions import CATCH_UP_AT_ONCE
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.unit.node.node_parts import (

@@ -10,7 +10,7 @@ import pytest
 from realtime.config.reader import load
 from realtime.engine.base import Receiver
 from realtime.errors import EngineUnavailable
-from realtime.node.hooks import NoHooks
+from realtime.node.hooks import Hooks
 from realtime.node.node import ENGINE_STOP_TIMEOUT, SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -233,7 +233,7 @@ class BrokenEngine(SuspendedEngine):
         raise EngineUnavailable("the engine cannot be reached")
 
 
-class RecordingHooks(NoHooks):
+class RecordingHooks(Hooks):
     """Knows whether it was closed."""
 
     closed = False

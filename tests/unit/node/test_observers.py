@@ -9,7 +9,7 @@ import pytest
 
 from realtime.auth import issue
 from realtime.config.reader import load
-from realtime.node.hooks import NoEvents
+from realtime.node.hooks import Events
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -25,7 +25,7 @@ OPTIONS = EVERYTHING | {
 PRESENCE = ("presence.add", "presence.remove", "join", "leave")
 
 
-class RecordingEvents(NoEvents):
+class RecordingEvents(Events):
     """Keeps the kinds of what is emitted."""
 
     def __init__(self) -> None:

@@ -20,7 +20,7 @@ from realtime.timers import Timers
 from tests.unit.memory_cluster import Heartbeat
 from tests.unit.node.node_parts import PLAIN, publish, stop, subscribe
 from tests.unit.operators.observer_parts import observer_of
-from tests.unit.parts import Clock, RecordingClient, turns
+from tests.unit.parts import Clock, RecordingClient, context, turns
 from tests.unit.suspended_engine import ClusterEngine
 
 OFFSET = 1_700_000_000.0
@@ -48,12 +48,10 @@ async def recorder(clock: Clock, figures: Figures) -> AsyncIterator[NodeRecorder
     clock.now = 4093.0
     loop = asyncio.get_running_loop()
     made = NodeRecorder(
-        ("U", "one"),
-        load({}),
-        Timers(loop),
+        context(load({}), Timers(loop)),
+        "one",
         figures.read,
         None,
-        loop.create_task,
         clock=lambda: OFFSET + clock.now,
     )
     made.start()

@@ -82,6 +82,9 @@ class Line:
     def on_leave(self, channel: str, info: ClientInfo) -> None:
         raise AssertionError("there are no leaves here")
 
+    def on_advance(self, channel: str, position: StreamPosition) -> None:
+        self.follower.on_advance(position)
+
     def on_interrupted(self, concerns: object) -> None:
         raise AssertionError("tests interrupt the follower themselves")
 

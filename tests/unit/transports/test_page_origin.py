@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from realtime.node.hooks import Handshake, NoHooks
+from realtime.node.hooks import Handshake, Hooks
 from realtime.node.node import Node
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.websocket import SockJSConsumer
@@ -24,7 +24,7 @@ LISTED = "https://app.example"
 ELSEWHERE = "https://elsewhere.example"
 
 
-class CookieReader(NoHooks):
+class CookieReader(Hooks):
     """A site with a hook, which may read cookies."""
 
     wants_handshake = True
@@ -33,11 +33,11 @@ class CookieReader(NoHooks):
         return handshake.headers["origin"] == f"https://{handshake.host}"
 
 
-SITUATIONS: Mapping[str, tuple[bool, NoHooks]] = {
+SITUATIONS: Mapping[str, tuple[bool, Hooks]] = {
     "A": (True, CookieReader()),
     "B": (False, CookieReader()),
-    "C": (False, NoHooks()),
-    "D": (True, NoHooks()),
+    "C": (False, Hooks()),
+    "D": (True, Hooks()),
 }
 """Whether `allowed_origins` lists the page, and what of the site decides."""
 

@@ -12,7 +12,7 @@ from realtime.auth.claims import SubscribeToken
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.errors import PermissionDenied
-from realtime.node.hooks import Caller, Identity, NoHooks, Permission
+from realtime.node.hooks import Caller, Hooks, Identity, Permission
 from realtime.node.node import Node
 from realtime.payload import Payload
 from tests.conftest import connection_token, subscription_token
@@ -176,7 +176,7 @@ async def test_channels_are_left_at_the_same_time(engine: SuspendedEngine, conne
 # while the site decides
 
 
-class SlowHooks(NoHooks):
+class SlowHooks(Hooks):
     """Decide about every subscription, when the test says so."""
 
     def __init__(self) -> None:

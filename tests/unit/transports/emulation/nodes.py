@@ -105,7 +105,8 @@ class Nodes:
         engine = LossyBranch(Timers(asyncio.get_running_loop()), self._branches, self.cluster)
         node = Node(load(dict(OPTIONS)), engine)
         await node.start()
-        node._occupancy.begin_stop()  # it claims the look for dead nodes, as sessions are claimed
+        # it claims the look for dead nodes, as sessions are claimed
+        node._first_and_last.begin_stop()
         self.nodes.append(node)
         self.engines.append(engine)
         return node

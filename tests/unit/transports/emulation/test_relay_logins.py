@@ -7,14 +7,14 @@ from typing import Any
 import pytest
 
 from realtime.cluster.direct import NodeID
-from realtime.node.hooks import Handshake, NoHooks
+from realtime.node.hooks import Handshake, Hooks
 from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayMessage
 from tests.unit.transports.emulation.nodes import Nodes
 from tests.unit.transports.emulation.parts import CONNECT, OPEN, Visitor, ids_in
 
 
-class Cookies(NoHooks):
+class Cookies(Hooks):
     """The cookie of a request is its auth session."""
 
     wants_handshake = True

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from realtime.cluster.direct import NodeID
-from realtime.node.hooks import NoHooks
+from realtime.node.hooks import Hooks
 from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayMessage
 from tests.unit.transports.emulation.nodes import Nodes
@@ -15,7 +15,7 @@ AT = pytest.mark.parametrize("at", [0, 1], ids=["owner", "relay"])
 FIRST = "visitor=alice; _analytics=1"
 
 
-class CookieReader(NoHooks):
+class CookieReader(Hooks):
     wants_handshake = True
 
 

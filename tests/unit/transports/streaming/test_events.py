@@ -10,7 +10,7 @@ from urllib.parse import urlencode
 import pytest
 
 from realtime.errors import Disconnect, Error, InternalError, PermissionDenied
-from realtime.node.hooks import Caller, Identity, NoHooks, Permission
+from realtime.node.hooks import Caller, Hooks, Identity, Permission
 from realtime.node.node import Node
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
@@ -133,7 +133,7 @@ async def test_listener_gets_the_newest_publication_without_asking(clock: Clock)
 # what fails
 
 
-class Hooks(NoHooks):
+class Site(Hooks):
     """A site whose hook about channels a test holds, or lets fail."""
 
     def __init__(self) -> None:
@@ -158,11 +158,11 @@ class Hooks(NoHooks):
 
 
 @pytest.fixture
-def hooks() -> Hooks:
-    return Hooks()
+def hooks() -> Site:
+    return Site()
 
 
-async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, hooks: Hooks) -> None:
+async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, hooks: Site) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks = hooks
         visit = Visit(Streaming(), node, "a", "b")
@@ -185,7 +185,7 @@ async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, ho
     ],
 )
 async def test_hook_that_fails_decides_the_answer(
-    clock: Clock, hooks: Hooks, failure: Exception, status: int, text: str
+    clock: Clock, hooks: Site, failure: Exception, status: int, text: str
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks, hooks.failure = hooks, failure
@@ -202,7 +202,7 @@ async def test_hook_that_fails_decides_the_answer(
     ("failure", "code"), [(Disconnect(4000, "banned"), "4500"), (PermissionDenied(), "103")]
 )
 async def test_listener_that_a_hook_refuses_is_counted_by_its_code(
-    clock: Clock, hooks: Hooks, failure: Exception, code: str
+    clock: Clock, hooks: Site, failure: Exception, code: str
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks, hooks.failure = hooks, failure
@@ -214,7 +214,7 @@ async def test_listener_that_a_hook_refuses_is_counted_by_its_code(
 
 
 async def test_listener_that_goes_while_a_hook_is_asked_leaves_nothing(
-    clock: Clock, hooks: Hooks
+    clock: Clock, hooks: Site
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks = hooks
@@ -231,7 +231,7 @@ async def test_listener_that_goes_while_a_hook_is_asked_leaves_nothing(
 
 
 async def test_node_that_stops_while_a_hook_is_asked_sends_the_listener_elsewhere(
-    clock: Clock, hooks: Hooks
+    clock: Clock, hooks: Site
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks = hooks
@@ -246,7 +246,7 @@ async def test_node_that_stops_while_a_hook_is_asked_sends_the_listener_elsewher
 
 
 async def test_channel_that_the_server_ends_while_a_hook_is_asked_is_left(
-    clock: Clock, hooks: Hooks
+    clock: Clock, hooks: Site
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks = hooks
@@ -265,7 +265,7 @@ async def test_channel_that_the_server_ends_while_a_hook_is_asked_is_left(
         )
 
 
-async def test_listener_counts_where_a_user_has_one_connection(clock: Clock, hooks: Hooks) -> None:
+async def test_listener_counts_where_a_user_has_one_connection(clock: Clock, hooks: Site) -> None:
     one: Options = {"user_subscribe_to_personal": True, "user_personal_single_connection": True}
     async with open_node(clock, **OPTIONS, **one, presence=True) as node:
         node.hooks = hooks
@@ -297,7 +297,7 @@ async def test_engine_that_is_away_sends_the_listener_back(clock: Clock, method:
         await eventually(lambda: not node.hub.clients)
 
 
-async def test_rights_count_anew_at_each_return(clock: Clock, hooks: Hooks) -> None:
+async def test_rights_count_anew_at_each_return(clock: Clock, hooks: Site) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks = hooks
         hooks.may_answer.set()
@@ -362,7 +362,7 @@ async def test_listener_that_reads_slowly_comes_back_and_misses_nothing(clock: C
 
 
 async def test_listener_that_is_disconnected_while_its_head_leaves_stays_away(
-    clock: Clock, hooks: Hooks
+    clock: Clock, hooks: Site
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
         node.hooks = hooks

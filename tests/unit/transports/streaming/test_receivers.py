@@ -24,7 +24,7 @@ from realtime.errors import (
     TokenExpired,
     TooManyRequests,
 )
-from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.node.hooks import Caller, Hooks, Identity
 from realtime.node.node import Node
 from realtime.server_api import operations
 from realtime.timers import Timers
@@ -46,7 +46,7 @@ PATHS = {"/connection/uni_sse": "data: ", "/connection/uni_http_stream": ""}
 each_path = pytest.mark.parametrize("path", PATHS)
 
 
-class Hooks(NoHooks):
+class AllHooks(Hooks):
     """A site that a test makes wait, refuse or fail."""
 
     def __init__(self, failure: Exception | None = None) -> None:
@@ -78,7 +78,7 @@ def told(receiver: Visit) -> tuple[int, int, str]:
 @each_path
 async def test_head_waits_for_connect_and_then_all_is_as_usual(clock: Clock, path: str) -> None:
     async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = Hooks()
+        node.hooks = hooks = AllHooks()
         receiver = visit(node, path)
         await eventually(lambda: hooks.asked == 1)
         assert receiver.sent == []
@@ -125,7 +125,7 @@ async def test_failure_of_connect_decides_the_status(
     clock: Clock, path: str, failure: Exception, answer: tuple[int, int, str]
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = Hooks(failure)
+        node.hooks = hooks = AllHooks(failure)
         hooks.may_answer.set()
         receiver = visit(node, path)
         await receiver.serving
@@ -162,7 +162,7 @@ async def test_unknown_receiver_needs_a_token(
 
 async def test_wrong_channel_is_a_bad_request(clock: Clock) -> None:
     async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = Hooks()
+        node.hooks = hooks = AllHooks()
         hooks.may_answer.set()
         hooks.identity = Identity("17", channels=("unknown:news",))
         receiver = visit(node, "/connection/uni_sse")
@@ -175,7 +175,7 @@ async def test_wrong_channel_is_a_bad_request(clock: Clock) -> None:
 async def test_engine_that_is_away_is_an_error_of_the_server(clock: Clock, path: str) -> None:
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
     async with open_node(clock, engine, **OPTIONS) as node:
-        node.hooks = hooks = Hooks()
+        node.hooks = hooks = AllHooks()
         hooks.may_answer.set()
         engine.failing.add("subscribe")
         receiver = visit(node, path)
@@ -191,7 +191,7 @@ async def test_node_that_stops_while_a_hook_is_asked_is_unavailable(
     clock: Clock, path: str
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = Hooks()
+        node.hooks = hooks = AllHooks()
         receiver = visit(node, path)
         await eventually(lambda: hooks.asked == 1)
         node.begin_stop()
@@ -206,7 +206,7 @@ async def test_receiver_that_goes_while_a_hook_is_asked_leaves_nothing(
     clock: Clock, path: str
 ) -> None:
     async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = Hooks()
+        node.hooks = hooks = AllHooks()
         receiver = visit(node, path)
         await eventually(lambda: hooks.asked == 1)
         receiver.leave()

@@ -10,7 +10,7 @@ from urllib.parse import quote
 
 import pytest
 
-from realtime.node.hooks import Caller, Identity, NoHooks
+from realtime.node.hooks import Caller, Hooks, Identity
 from realtime.protocol.protobuf_frames import frame_message
 from realtime.protocol.v2 import client_pb2
 from realtime.transports.streaming.application import Streaming
@@ -110,7 +110,7 @@ def reply_in(chunk: bytes) -> client_pb2.Reply:
     return reply
 
 
-class Waiting(NoHooks):
+class Waiting(Hooks):
     """A site that does not answer who a client is."""
 
     async def connect(

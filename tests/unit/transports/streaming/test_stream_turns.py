@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from realtime.node.newcomers import PER_TURN
+from realtime.node.limits.connect_queue import PER_TURN
 from realtime.transports.streaming.application import Streaming
 from tests.unit.parts import Clock, eventually
 from tests.unit.transports.emulation.parts import open_node
@@ -36,7 +36,7 @@ async def test_stream_begins_after_newcomers_that_came_before(
     clock: Clock, path: str, query: str, body: Any, more: dict[str, Any]
 ) -> None:
     async with open_node(clock, **OPTIONS, **more) as node:
-        turns = (node.admission.newcomers.turn() for _ in range(100 * PER_TURN))
+        turns = (node.admission.queue.turn() for _ in range(100 * PER_TURN))
         before = [asyncio.create_task(turn) for turn in turns]
         content = None if body is None else json.dumps(body).encode()
         visit = Visit(Streaming(), node, path, query, content)

@@ -1,4 +1,4 @@
-"""Attendance: one join and one leave for each user of a channel, however many connections it has.
+"""User joins: one join and one leave for each user of a channel, however many connections it has.
 
 For channels with `join_leave` "user". States of a user in a channel, at this node:
 
@@ -20,17 +20,17 @@ import logging
 from collections.abc import Callable, Coroutine
 from typing import Any
 
+from realtime.cluster.context import Context
 from realtime.engine.base import Broker
 from realtime.engine.lists import Kind, NodeLists, is_listable, pair, parts_of
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Outage
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo
-from realtime.timers import Timer, Timers
+from realtime.timers import Timer
 
 logger = logging.getLogger("realtime.node")
 
 
-class _Attendee:
+class _Joined:
     """A user in a channel, present or held."""
 
     __slots__ = ("clients", "timer")
@@ -41,34 +41,26 @@ class _Attendee:
         """Ends the hold; None while the user is present."""
 
 
-class Attendance:
+class UserJoins:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        broker: Broker,
-        lists: NodeLists,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
-    ) -> None:
+    def __init__(self, context: Context, broker: Broker, lists: NodeLists) -> None:
+        self._context = context
         self._broker = broker
         self._lists = lists
-        self._timers = timers
-        self._spawn = spawn
-        self._outage = outage
-        self._attendees: dict[str, _Attendee] = {}
+        self._users: dict[str, _Joined] = {}
+        """Name of a user in a channel → the connections."""
 
     def enter(self, channel: ChannelName, info: ClientInfo) -> None:
         """Count a connection in a channel; the first one of its user is a join."""
         name = pair(channel, info.user)
-        attendee = self._attendees.get(name)
-        if attendee is None:
-            attendee = self._attendees[name] = _Attendee()
-        elif attendee.timer is not None:
-            attendee.timer.cancel()
-            attendee.timer = None
-        attendee.clients[info.client] = info
+        joined = self._users.get(name)
+        if joined is None:
+            joined = self._users[name] = _Joined()
+        elif joined.timer is not None:
+            joined.timer.cancel()
+            joined.timer = None
+        joined.clients[info.client] = info
         self._lists.add(Kind.CHANNEL_USERS, name)
 
     def exit(self, channel: ChannelName, info: ClientInfo, delay: float) -> None:
@@ -77,26 +69,26 @@ class Attendance:
         A connection that was not counted is ignored.
         """
         name = pair(channel, info.user)
-        attendee = self._attendees.get(name)
-        if attendee is None or attendee.clients.pop(info.client, None) is None or attendee.clients:
+        joined = self._users.get(name)
+        if joined is None or joined.clients.pop(info.client, None) is None or joined.clients:
             return
         if delay > 0:
-            attendee.timer = self._timers.timer(lambda: self._gone(name))
-            attendee.timer.set(self._timers.now() + delay)
+            joined.timer = self._context.timers.timer(lambda: self._gone(name))
+            joined.timer.set(self._context.timers.now() + delay)
         else:
             self._gone(name)
 
     def _gone(self, name: str) -> None:
-        del self._attendees[name]
+        del self._users[name]
         self._lists.discard(Kind.CHANNEL_USERS, name)
 
     def leave_behind(self) -> None:
         """Stop: another node publishes the leaves of held users, unless they return."""
-        now = self._timers.now()
+        now = self._context.timers.now()
         left = [
-            attendee.timer.deadline - now
-            for attendee in self._attendees.values()
-            if attendee.timer is not None and attendee.timer.deadline is not None
+            joined.timer.deadline - now
+            for joined in self._users.values()
+            if joined.timer is not None and joined.timer.deadline is not None
         ]
         if left:
             self._lists.leave_behind(max(0.0, *left))
@@ -106,10 +98,10 @@ class Attendance:
     def on_first(self, name: str) -> None:
         """Publish the join of a user."""
         channel, user = parts_of(name)
-        attendee = self._attendees.get(name)
-        infos = () if attendee is None else attendee.clients.values()
+        joined = self._users.get(name)
+        infos = () if joined is None else joined.clients.values()
         info = next(iter(infos), ClientInfo(user, ""))  # it may have left meanwhile
-        self._spawn(self._publish(self._broker.join, channel, info))
+        self._context.spawn(self._publish(self._broker.join, channel, info))
 
     def on_last(self, name: str) -> None:
         """Publish the leave of a user. A name that no node wrote is ignored."""
@@ -117,7 +109,7 @@ class Attendance:
             channel, user = parts_of(name)
         except ValueError:
             return
-        self._spawn(self._publish(self._broker.leave, channel, ClientInfo(user, "")))
+        self._context.spawn(self._publish(self._broker.leave, channel, ClientInfo(user, "")))
 
     async def _publish(
         self,
@@ -128,7 +120,7 @@ class Attendance:
         try:
             await publish(channel, info)
         except EngineUnavailable as error:
-            if self._outage.begins():
+            if self._context.outage.begins():
                 logger.error("Could not publish a join or leave, as others for now: %s", error)
 
 

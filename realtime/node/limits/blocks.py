@@ -22,16 +22,14 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any
+from collections.abc import Mapping
 
+from realtime.cluster.context import Context
 from realtime.engine.limits import MAX_BLOCKED, NO_LIST, BlockList, ListVersion, SharedLimits
 from realtime.errors import DisconnectForced, EngineUnavailable, LimitExceeded
-from realtime.metrics import Outage
 from realtime.node.hub import Hub
 from realtime.node.observer import Observer
 from realtime.protocol.messages import UserID
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
@@ -43,20 +41,13 @@ class Blocks:
     """See the module. Belongs to the event loop of its node."""
 
     def __init__(
-        self,
-        hub: Hub,
-        limits: SharedLimits | None,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
-        observer: Observer,
+        self, context: Context, hub: Hub, limits: SharedLimits | None, observer: Observer
     ) -> None:
+        self._timers, self._outage = context.timers, context.outage
         self._hub = hub
         self._shared = limits
-        self._timers = timers
-        self._outage = outage
         self._observer = observer
-        self._timer = timers.timer(lambda: spawn(self.check()))
+        self._timer = context.timers.timer(lambda: context.spawn(self.check()))
         self._ends: dict[UserID, float] = {}
         """User → when the block ends, Unix seconds."""
         self._version: ListVersion | None = None

@@ -28,16 +28,14 @@ Memory: a number for each user with connections here, and an entry for each that
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Sequence
-from typing import Any
+from collections.abc import Sequence
 
+from realtime.cluster.context import Context
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from realtime.engine.limits import SharedLimits
 from realtime.errors import DisconnectConnectionLimit, EngineUnavailable
-from realtime.metrics import Outage
 from realtime.node.hub import Hub
 from realtime.protocol.messages import UserID
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
@@ -67,29 +65,13 @@ class _Beyond:
 class UserConnections:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        uid: str,
-        hub: Hub,
-        limit: int,
-        limits: SharedLimits,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
-    ) -> None:
-        """
-        Args:
-            uid: the ID of the node.
-            limit: the connections that a user may have.
-        """
-        self._uid = uid
+    def __init__(self, context: Context, hub: Hub, limits: SharedLimits) -> None:
+        self._uid, self._context = context.uid, context
+        self._timers = context.timers
         self._hub = hub
-        self._limit = limit
+        self._limit = context.config.user_connection_limit
         self._shared = limits
-        self._timers = timers
-        self._spawn = spawn
-        self._outage = outage
-        self._timer = timers.timer(self._look)
+        self._timer = context.timers.timer(self._look)
         self._changed: set[UserID] = set()
         """Users with another count than Redis knows."""
         self._places: dict[UserID, int] = {}
@@ -122,7 +104,7 @@ class UserConnections:
         # without news only the lifetime of the places is renewed
         if not self._is_telling and (is_due or now - self._told_at >= HEARTBEAT_INTERVAL):
             self._is_telling = True
-            self._spawn(self._tell())
+            self._context.spawn(self._tell())
 
     async def _tell(self) -> None:
         """Tell Redis the counts that it does not know, and learn of places. Never raises."""
@@ -140,7 +122,7 @@ class UserConnections:
         except EngineUnavailable as error:
             self._is_known = False
             self._beyond.clear()
-            if self._outage.begins():
+            if self._context.outage.begins():
                 logger.warning("Could not count the connections of users, will retry: %s", error)
         else:
             self._told_at = self._timers.now()

@@ -1,4 +1,4 @@
-"""Occupancy: what the first and the last of something means, over all nodes.
+"""First and last: what the first and the last of something means, over all nodes.
 
 The engine reports what this node lists first or last, the sweeper what ended because a node died.
 Channels and users become signals, users in channels become joins and leaves.
@@ -6,41 +6,26 @@ Channels and users become signals, users in channels become joins and leaves.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
-from typing import Any
-
+from realtime.cluster.context import Context
 from realtime.cluster.sweeper import Sweeper
 from realtime.engine.base import Engine
 from realtime.engine.lists import Kind
-from realtime.metrics import Outage
-from realtime.node.attendance import Attendance
 from realtime.node.hooks import Events
-from realtime.timers import Timers
+from realtime.node.user_joins import UserJoins
 
 
-class Occupancy:
+class FirstAndLast:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        uid: str,
-        engine: Engine,
-        events: Events,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
-    ) -> None:
-        """`uid`: the ID of the node."""
+    def __init__(self, context: Context, engine: Engine, events: Events) -> None:
         self._events = events
-        self.attendance = Attendance(engine.broker, engine.lists, timers, spawn, outage)
+        self.user_joins = UserJoins(context, engine.broker, engine.lists)
         self._sweeper: Sweeper | None = None
         if engine.cluster is not None:
             self._sweeper = Sweeper(
-                uid,
+                context,
                 engine.cluster,
                 engine.lists,
-                timers,
-                spawn,
                 on_last=lambda kind, name: self.on_last(kind, name, certain=False),
                 drained=events.drained,
             )
@@ -57,7 +42,7 @@ class Occupancy:
 
     def stop(self) -> None:
         """Leave to other nodes what is not over."""
-        self.attendance.leave_behind()
+        self.user_joins.leave_behind()
 
     def on_first(self, kind: Kind, name: str) -> None:
         """See `engine.base.Receiver`."""
@@ -66,7 +51,7 @@ class Occupancy:
         elif kind is Kind.USERS:
             self._events.emit("user_online", user=name)
         else:
-            self.attendance.on_first(name)
+            self.user_joins.on_first(name)
 
     def on_last(self, kind: Kind, name: str, *, certain: bool = True) -> None:
         """See `engine.base.Receiver`. `certain`: False for what was at a node that died."""
@@ -75,4 +60,4 @@ class Occupancy:
         elif kind is Kind.USERS:
             self._events.emit("user_offline", user=name, certain=certain)
         else:
-            self.attendance.on_last(name)
+            self.user_joins.on_last(name)

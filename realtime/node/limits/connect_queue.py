@@ -1,12 +1,12 @@
-"""Newcomers: clients that connect take turns, so that those who are in are not kept waiting.
+"""Connect queue: clients that connect take turns, so that those who are in are not kept waiting.
 
 The event loop does everything that is ready before it looks for more. When thousands of clients
-come back at once, that is seconds of work, and publications wait behind it. So a few newcomers go
+come back at once, that is seconds of work, and publications wait behind it. So a few of them go
 on in each turn of the loop, in the order in which they came, and the others wait.
 
     quiet ──turn(): goes on at once──► PER_TURN are through ──turn(): waits──► next turn of the loop
 
-Invariant: while newcomers wait, or went on in this turn, `_next_turn` is due in the next one.
+Invariant: while clients wait, or went on in this turn, `_next_turn` is due in the next one.
 """
 
 from __future__ import annotations
@@ -15,11 +15,11 @@ import asyncio
 from collections import deque
 
 PER_TURN = 64
-"""Newcomers that go on in one turn of the loop: some ten milliseconds of work. Fewer would cost
+"""Clients that go on in one turn of the loop: some ten milliseconds of work. Fewer would cost
 more turns, each with a look at every socket; a quarter of it takes a sixth more CPU time."""
 
 
-class Newcomers:
+class ConnectQueue:
     """See the module. Belongs to an event loop."""
 
     __slots__ = ("_gone", "_is_due", "_left", "_loop", "_waiting")
@@ -39,7 +39,7 @@ class Newcomers:
         return len(self._waiting) - self._gone
 
     async def turn(self) -> None:
-        """Wait for the turn of one newcomer. Call it before each part of the work of connecting."""
+        """Wait for the turn of one client. Call it before each part of the work of connecting."""
         if not self._is_due:
             self._is_due = True
             self._loop.call_soon(self._next_turn)

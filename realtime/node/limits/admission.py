@@ -8,7 +8,7 @@ one number for an address that has a rate. A connection is refused while
     its address took more than `address_connection_rate`; all clients whose address is not known
     have that rate together,
     its event loop is overloaded (`loop_lag`), or
-    `MAX_NEWCOMERS` are not through with connecting (`newcomers`): a later one would have given up
+    `MAX_WAITING` are not through with connecting (`connect_queue`): a later one would have given up
     before its turn.
 
 The peer gets status 503 and after how many seconds it may come back, each peer another number.
@@ -16,18 +16,16 @@ The peer gets status 503 and after how many seconds it may come back, each peer 
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import random
 from collections.abc import Sized
 from ipaddress import IPv6Address, ip_address
 
-from realtime.config.options import Config
+from realtime.cluster.context import Context
 from realtime.config.rates import Rate
 from realtime.metrics import Outage
+from realtime.node.limits.connect_queue import ConnectQueue
 from realtime.node.loop_lag import LoopLag
-from realtime.node.newcomers import Newcomers
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.client")
 
@@ -35,7 +33,7 @@ SOON = (1, 5)
 LATER = (5, 20)
 """Seconds from and to which peers stay away: of a rate, which is over soon, and of other limits."""
 
-MAX_NEWCOMERS = 10_000
+MAX_WAITING = 10_000
 """Clients that may wait for a turn. A process is through with them in about five seconds, and then
 client libraries give up."""
 
@@ -57,9 +55,9 @@ class NotAdmitted(Exception):
 class Admission:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(self, config: Config, timers: Timers, lag: LoopLag, connections: Sized) -> None:
+    def __init__(self, context: Context, lag: LoopLag, connections: Sized) -> None:
         """`connections`: those of the process."""
-        self._timers = timers
+        self._timers, config = context.timers, context.config
         self._lag = lag
         self._connections = connections
         self._limit = config.client_connection_limit
@@ -70,7 +68,7 @@ class Admission:
         self._addresses: dict[str, float] = {}
         """Address → its debt end; those that came last are last."""
         self._outage = Outage()
-        self.newcomers = Newcomers(asyncio.get_running_loop())
+        self.queue = ConnectQueue(context.loop)
         self.refused = 0
         """Connections that were refused since the process started."""
         self.arriving = 0
@@ -88,8 +86,8 @@ class Admission:
         now = self._timers.now()
         if self._lag.is_overloaded:
             raise self._refusal(LATER, f"the event loop is {self._lag.seconds:.1f} s late")
-        if self.newcomers.waiting >= MAX_NEWCOMERS:
-            raise self._refusal(LATER, f"{MAX_NEWCOMERS} wait for their turn")
+        if self.queue.waiting >= MAX_WAITING:
+            raise self._refusal(LATER, f"{MAX_WAITING} wait for their turn")
         self.check_limit()
         if self._address_rate is not None:
             self._check_address(self._address_rate, address, now)
@@ -105,7 +103,7 @@ class Admission:
         Arguments and errors are those of `check`.
         """
         self.check(address)
-        await self.newcomers.turn()
+        await self.queue.turn()
         self.check_limit()  # those that waited, too, have become connections meanwhile
 
     def check_limit(self) -> None:

@@ -18,18 +18,16 @@ debt is not over. Anonymous clients have no user, and no rate but their own.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine, Mapping
-from typing import Any, NamedTuple
+from collections.abc import Mapping
+from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from realtime.config.options import Config
+from realtime.cluster.context import Context
 from realtime.config.rates import ALL, Rate
 from realtime.engine.limits import Debt, SharedLimits
 from realtime.errors import EngineUnavailable
-from realtime.metrics import Outage
-from realtime.node.command_rates import Spent, refuse
+from realtime.node.limits.command_rates import Spent, refuse
 from realtime.protocol.messages import Method, UserID
-from realtime.timers import Timers
 
 logger = logging.getLogger("realtime.node")
 
@@ -70,12 +68,7 @@ class UserRates:
     """See the module. Belongs to the event loop of its node."""
 
     def __init__(
-        self,
-        rates: Mapping[str, Rate],
-        limits: SharedLimits | None,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
+        self, context: Context, rates: Mapping[str, Rate], limits: SharedLimits | None
     ) -> None:
         """`rates`: name of a method, or `ALL`, → rate; not empty."""
         self._names = sorted(rates, key=lambda name: (name != ALL, name))
@@ -91,10 +84,9 @@ class UserRates:
         self._told = [max(1, int(INTERVAL / rate.interval) // SILENT_SHARE) for rate in self._rates]
         """Commands from which on other nodes hear of them, by the number of the rate."""
         self._shared = limits
-        self._timers = timers
-        self._spawn = spawn
-        self._outage = outage
-        self._timer = timers.timer(self._look)
+        self._context = context
+        self._timers = context.timers
+        self._timer = context.timers.timer(self._look)
         self._users: WeakValueDictionary[UserID, UserDebts] = WeakValueDictionary()
         self._noted: list[UserDebts] = []
         """Users who took something since the last look, and those whose debt is not over."""
@@ -160,7 +152,7 @@ class UserRates:
             self._timer.set(now + INTERVAL)
         if taken:
             self._is_telling = True
-            self._spawn(self._tell(taken, now - self._counted_since))
+            self._context.spawn(self._tell(taken, now - self._counted_since))
         if tells:
             self._counted_since = now
 
@@ -175,7 +167,7 @@ class UserRates:
             for start in range(0, len(taken), DEBTS_PER_CALL):
                 await self._add(taken[start : start + DEBTS_PER_CALL], elapsed)
         except EngineUnavailable as error:
-            if self._outage.begins():
+            if self._context.outage.begins():
                 logger.warning("Could not count the commands of users, will retry: %s", error)
         finally:
             self._is_telling = False
@@ -202,15 +194,3 @@ class UserRates:
                 debts.ends[number] = debt_end
                 if not debts.is_noted:
                     self._note(debts)
-
-
-def user_rates(
-    config: Config,
-    limits: SharedLimits | None,
-    timers: Timers,
-    spawn: Callable[[Coroutine[Any, Any, None]], object],
-    outage: Outage,
-) -> UserRates | None:
-    """Return the rates of users; None without any."""
-    rates = config.rates_of_users
-    return UserRates(rates, limits, timers, spawn, outage) if rates else None

@@ -6,45 +6,63 @@ Anonymous clients have no user, and only the limits of their connection.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Coroutine
-from typing import Any
+from collections import Counter
 
-from realtime.config.options import Config
+from realtime.cluster.context import Context
 from realtime.engine.limits import SharedLimits
 from realtime.errors import DisconnectConnectionLimit
-from realtime.metrics import Outage
 from realtime.node.hub import Hub
+from realtime.node.limits.user_connections import UserConnections
+from realtime.node.limits.user_rates import UserRates
 from realtime.node.subscriber import Subscriber
-from realtime.node.user_channels import UserChannels
-from realtime.node.user_connections import UserConnections
-from realtime.node.user_rates import user_rates
 from realtime.protocol.messages import UserID
-from realtime.timers import Timers
+
+
+class UserChannels:
+    """Subscriptions of each user at this process, for the option `user_channel_limit`.
+
+    They are counted as they begin and end, because a user may have thousands of connections, and
+    each subscribe asks. A client tells that its number may have changed; one that closes has none.
+
+    Memory: a number for each client with subscriptions, and for each of their users.
+    """
+
+    def __init__(self) -> None:
+        self._of_clients: dict[Subscriber, int] = {}
+        self._of_users: Counter[UserID] = Counter()
+
+    def of(self, user: UserID) -> int:
+        """Return the subscriptions of a user, and those in the making, over all connections."""
+        return self._of_users[user]
+
+    def update(self, client: Subscriber) -> None:
+        """Count the subscriptions of a client anew. It has a user, and always the same."""
+        user = client.user
+        now = 0 if client.is_closing() else client.num_channels
+        before = self._of_clients.pop(client, 0)
+        if now:
+            self._of_clients[client] = now
+        if total := self._of_users[user] + now - before:
+            self._of_users[user] = total
+        else:
+            self._of_users.pop(user, None)
 
 
 class UserLimits:
     """See the module. Belongs to the event loop of its node. What has no limit costs nothing."""
 
-    def __init__(
-        self,
-        uid: str,
-        config: Config,
-        hub: Hub,
-        limits: SharedLimits | None,
-        timers: Timers,
-        spawn: Callable[[Coroutine[Any, Any, None]], object],
-        outage: Outage,
-    ) -> None:
-        """`uid`: the ID of the node."""
+    def __init__(self, context: Context, hub: Hub, limits: SharedLimits | None) -> None:
         self._hub = hub
+        config = context.config
         here, everywhere = config.client_user_connection_limit, config.user_connection_limit
         self._most_connections = min((each for each in (here, everywhere) if each > 0), default=0)
         self._most_channels = config.user_channel_limit
         self._channels = UserChannels() if self._most_channels > 0 else None
         self._connections: UserConnections | None = None
         if limits is not None and everywhere > 0:
-            self._connections = UserConnections(uid, hub, everywhere, limits, timers, spawn, outage)
-        self.rates = user_rates(config, limits, timers, spawn, outage)
+            self._connections = UserConnections(context, hub, limits)
+        rates = config.rates_of_users
+        self.rates = UserRates(context, rates, limits) if rates else None
 
     def start(self) -> None:
         """Begin to count with other nodes."""

@@ -16,9 +16,9 @@ import math
 from collections.abc import Callable
 from typing import Protocol
 
-from realtime.node.admission import network_of
-from realtime.node.command_rates import Spent
 from realtime.node.hooks import Handshake
+from realtime.node.limits.admission import network_of
+from realtime.node.limits.command_rates import Spent
 from realtime.protocol.messages import UserID
 
 MAX_DEBTS = 10_000
