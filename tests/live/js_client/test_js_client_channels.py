@@ -2,56 +2,20 @@
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
-import httpx
 import pytest
 
 from tests.js_builds import over_every_transport, over_sockjs_alone, over_websocket
 from tests.js_client import NewClient
 from tests.live.api_methods import result
-from tests.server import API_KEY, Server
+from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 pytest_plugins = ["tests.js_fixtures"]
 
 
-async def server_api_batch(server: Server, commands: list[dict[str, Any]]) -> None:
-    """Send commands to the server API in one request; all must succeed."""
-    async with httpx.AsyncClient() as http:
-        response = await http.post(
-            f"{server.address}/api",
-            content="\n".join(json.dumps(command) for command in commands),
-            headers={"Authorization": f"apikey {API_KEY}"},
-        )
-    replies = [json.loads(line) for line in response.text.splitlines()]
-    assert replies == [{"result": {}}] * len(commands)
-
-
 # subscribing
-
-
-async def test_first_subscribe_is_no_resubscribe_and_recovers_nothing(
-    connect_js: NewClient, unique: str
-) -> None:
-    client = await connect_js()
-
-    context = await client.subscribe(unique)
-
-    assert (context["isResubscribe"], context["recovered"]) == (False, False)
-
-
-async def test_listed_user_may_subscribe_to_a_user_limited_channel(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    channel = f"{unique}#18,{unique}"
-    client = await connect_js(user=unique)
-
-    await client.subscribe(channel)
-
-    server.publish(channel, 1)
-    assert await client.publication(channel) == 1
 
 
 async def test_refusals_are_errors_with_their_code_and_message(
@@ -68,41 +32,6 @@ async def test_refusals_are_errors_with_their_code_and_message(
     for query in ("presence", "presenceStats", "history"):
         assert await client.error(query, channel=unique) == (108, "not available"), query
         assert await client.error(query, channel=not_subscribed) == (103, "permission denied")
-
-
-@over_every_transport
-async def test_unsubscribed_client_gets_no_more_publications(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    client = await connect_js()
-    await client.subscribe(channel)
-
-    await client.call("unsubscribe", channel=channel)
-
-    assert await client.event("unsubscribe", channel) == {"channel": channel}
-    await client.settle()
-    assert server.api("presence", channel=channel) == {"result": {"presence": {}}}
-    server.publish(channel, "unheard")
-    await client.settle()
-    assert client.unread("publish", channel) == []
-
-
-async def test_subscribing_again_by_hand_does_not_recover(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    channel = f"rec:{unique}"
-    client = await connect_js()
-    await client.subscribe(channel)
-    await client.call("unsubscribe", channel=channel)
-    await client.settle()
-    server.publish(channel, "missed")
-
-    context = await client.subscribe(channel)
-
-    assert (context["isResubscribe"], context["recovered"]) == (False, False)
-    server.publish(channel, "heard")
-    assert await client.publication(channel) == "heard"
 
 
 async def test_unsubscribe_by_the_server_api_lasts_beyond_a_reconnect(
@@ -124,35 +53,7 @@ async def test_unsubscribe_by_the_server_api_lasts_beyond_a_reconnect(
     assert client.unread("publish", channel) == []
 
 
-async def test_unsubscribe_by_the_server_api_leaves_other_channels(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    client = await connect_js(user=unique)
-    await client.subscribe(unique)
-    await client.subscribe(f"{unique}-other")
-
-    server.api("unsubscribe", channel=unique, user=unique)
-
-    await client.event("unsubscribe", unique)
-    server.publish(f"{unique}-other", "heard")
-    assert await client.publication(f"{unique}-other") == "heard"
-    assert client.unread("unsubscribe", f"{unique}-other") == []
-
-
 # publications
-
-
-async def test_publication_of_the_server_api_has_no_client_info(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    client = await connect_js()
-    await client.subscribe(unique)
-
-    server.publish(unique, {"text": "hello"})
-
-    context = await client.event("publish", unique)
-    assert context["data"] == {"text": "hello"}
-    assert "info" not in context
 
 
 async def test_tags_change_nothing_for_a_client_that_knows_none(
@@ -167,25 +68,6 @@ async def test_tags_change_nothing_for_a_client_that_knows_none(
     result(server, "publish", channel=unique, data=1, tags={"team": "red"})
 
     assert await client.event("publish", unique) == plain
-
-
-async def test_publication_of_a_client_says_who_published_it(
-    connect_js: NewClient, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    publisher = await connect_js(user=unique, info={"name": "Ann"})
-    subscriber = await connect_js()
-    await subscriber.subscribe(channel)
-
-    await publisher.publish(channel, {"text": "hello"})
-
-    context = await subscriber.event("publish", channel)
-    assert context["data"] == {"text": "hello"}
-    assert context["info"] == {
-        "user": unique,
-        "client": publisher.id,
-        "conn_info": {"name": "Ann"},
-    }
 
 
 @over_every_transport
@@ -251,22 +133,6 @@ async def test_payload_of_two_megabytes_from_the_server_api_arrives_unchanged(
     assert await client.publication(unique) == data
 
 
-@over_every_transport
-async def test_large_publications_of_one_request_arrive_in_order(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    """They leave in the same moment, so the server may join them into large frames."""
-    client = await connect_js()
-    await client.subscribe(unique)
-    texts = [f"{number:2}" + "x" * 60_000 for number in range(40)]
-
-    await server_api_batch(
-        server, [{"method": "publish", "params": {"channel": unique, "data": t}} for t in texts]
-    )
-
-    assert await client.publications(unique, len(texts)) == texts
-
-
 @over_websocket
 async def test_commands_collected_in_a_batch_travel_in_one_frame(
     connect_js: NewClient, unique: str
@@ -303,17 +169,6 @@ async def test_presence_tells_who_is_subscribed(connect_js: NewClient, unique: s
             bob.id: {"user": "bob", "client": bob.id},
         }
     }
-
-
-async def test_presence_stats_count_clients_and_users(connect_js: NewClient, unique: str) -> None:
-    channel = f"chat:{unique}"
-    clients = [await connect_js(user=user) for user in ("ann", "ann", "bob")]
-    for client in clients:
-        await client.subscribe(channel)
-
-    stats = await clients[0].call("presenceStats", channel=channel)
-
-    assert stats == {"num_clients": 3, "num_users": 2}
 
 
 async def test_subscriber_sees_joins_its_own_included(connect_js: NewClient, unique: str) -> None:
@@ -357,24 +212,3 @@ async def test_history_is_oldest_first(connect_js: NewClient, server: Server, un
 
     kept = [publication["data"] for publication in history["publications"]]
     assert kept == [{"number": 1}, {"number": 2}, {"number": 3}]
-
-
-async def test_history_keeps_who_published(connect_js: NewClient, unique: str) -> None:
-    channel = f"chat:{unique}"
-    client = await connect_js(user="ann")
-    await client.subscribe(channel)
-    await client.publish(channel, "mine")
-
-    history = await client.call("history", channel=channel)
-
-    [publication] = history["publications"]
-    assert publication["info"] == {"user": "ann", "client": client.id}
-
-
-async def test_empty_history_has_no_publications(connect_js: NewClient, unique: str) -> None:
-    client = await connect_js()
-    await client.subscribe(f"chat:{unique}")
-
-    history = await client.call("history", channel=f"chat:{unique}")
-
-    assert history["publications"] == []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -82,28 +81,6 @@ async def crowd(node_process: FindNode, build: Build) -> AsyncIterator[Crowd]:
 # connecting
 
 
-@over_every_transport
-async def test_connect_event_carries_a_random_connection_id(
-    new_client: NewClient, build: Build
-) -> None:
-    client = await new_client()
-
-    context = await client.connect()
-
-    assert re.fullmatch(UUID4, context["client"])
-    assert context["transport"] == build.transport
-
-
-@over_websocket
-async def test_offered_subprotocol_is_echoed(connect_js: NewClient, build: Build) -> None:
-    """Only the Protobuf build of 2.8 offers one, and refuses a handshake without the echo."""
-    client = await connect_js()
-
-    socket = await client.call("socket")
-
-    assert socket["protocol"] == ("centrifuge-protobuf" if build.name == "protobuf" else "")
-
-
 async def test_client_that_disconnects_is_gone_on_the_server(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
@@ -129,34 +106,6 @@ async def test_pings_are_answered(connect_js: NewClient) -> None:
 
     assert socket["sent"] >= 1 + pings
     assert client.unread("disconnect") == []
-
-
-async def test_rpc_without_a_handler_is_not_available(connect_js: NewClient) -> None:
-    client = await connect_js()
-
-    assert await client.error("rpc", method="sum", data=[1, 2]) == (108, "not available")
-
-
-async def test_message_sent_to_the_server_is_swallowed(connect_js: NewClient) -> None:
-    client = await connect_js()
-
-    await client.call("send", data={"hello": "server"})
-
-    await client.settle()
-    assert client.unread("disconnect") == []
-
-
-@over_websocket
-async def test_message_above_the_size_limit_ends_the_connection(
-    connect_js: NewClient, unique: str
-) -> None:
-    """Close code 1009 has no reason, which this client takes for a lost connection."""
-    client = await connect_js()
-
-    error = await client.error("publish", channel=f"chat:{unique}", data="x" * 65536)
-
-    assert error == (0, "disconnected")
-    assert await client.event("disconnect") == {"reason": "connection closed", "reconnect": True}
 
 
 # tokens
@@ -201,31 +150,6 @@ async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
 
     await client.settle()
     assert client.unread("disconnect") == []
-
-
-@over_both_formats
-async def test_refreshed_connection_outlives_one_that_is_not(
-    connect_js: NewClient, unique: str
-) -> None:
-    token = connection_token(unique, ttl=SOON)
-    refreshed, forgotten = await connect_js(token=token), await connect_js(token=token)
-
-    await refreshed.refresh_with(connection_token(unique, ttl=300))
-
-    assert await forgotten.event("disconnect") == {"reason": "expired", "reconnect": True}
-    await refreshed.settle()
-    assert refreshed.unread("disconnect") == []
-
-
-@over_both_formats
-async def test_refresh_with_an_invalid_token_ends_the_connection(
-    connect_js: NewClient, unique: str
-) -> None:
-    client = await connect_js(token=connection_token(unique, ttl=SOON))
-
-    await client.refresh_with("not.a.token")
-
-    assert await client.event("disconnect") == {"reason": "invalid token", "reconnect": False}
 
 
 # the server ends it

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from realtime.auth import issue
 from realtime.config import sources
-from tests.conftest import connection_token
 from tests.js_builds import over_both_formats
 from tests.js_client import SOON, NewClient
 from tests.server import Server
@@ -32,24 +31,6 @@ async def test_observer_follows_a_channel_over_an_interruption_unnoticed(
     await client.recovered(channel)
     server.publish(channel, 3)
     assert await client.publications(channel, 2) == [2, 3]
-
-
-async def test_observer_is_not_present_and_may_not_publish(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    subscriber = await connect_js(token=connection_token("ann", channels=[channel]))
-    await subscriber.event("join", channel)
-
-    observer = await connect_js(token=watching(channel))
-    await observer.event("subscribe", channel)
-    refused = await observer.error("publish", channel=channel, data=1)
-
-    assert refused == (103, "permission denied")
-    await subscriber.settle()
-    assert subscriber.unread("join", channel) == []
-    present = server.api("presence", channel=channel)["result"]["presence"]
-    assert [info["user"] for info in present.values()] == ["ann"]
 
 
 @over_both_formats

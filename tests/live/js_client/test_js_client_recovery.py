@@ -54,31 +54,6 @@ async def test_missed_publications_arrive_once_in_order(
     assert client.unread("publish", channel) == []
 
 
-async def test_nothing_missed_is_recovered_without_publications(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    await subscribed(client, server, channel, 3)
-
-    proxy.cut()
-
-    await client.connected()
-    await client.recovered(channel)
-    await client.settle()
-    assert client.unread("publish", channel) == []
-
-
-async def test_first_publication_of_a_channel_is_recovered(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    """The position before it is offset 0, which clients do not send."""
-    await subscribed(client, server, channel, 0)
-
-    async with client.away(proxy):
-        server.publish(channel, "the first")
-    await client.recovered(channel)
-    assert await client.publication(channel) == "the first"
-
-
 async def test_several_cuts_lose_and_repeat_nothing(
     client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
@@ -93,18 +68,6 @@ async def test_several_cuts_lose_and_repeat_nothing(
 
     await client.settle()
     assert client.unread("publish", channel) == []
-
-
-async def test_everything_kept_can_be_recovered(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    await subscribed(client, server, channel, 1)
-
-    missed = list(range(2, 2 + KEPT))
-    async with client.away(proxy):
-        publish(server, channel, *missed)
-    await client.recovered(channel)
-    assert await client.publications(channel, KEPT) == missed
 
 
 @over_every_transport
@@ -133,49 +96,6 @@ async def test_more_missed_than_kept_is_not_recovered_and_gives_what_there_is(
     assert await client.publications(channel, KEPT) == missed[-KEPT:]
     await client.settle()
     assert client.unread("publish", channel) == []
-
-
-async def test_removed_history_is_not_recovered(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    await subscribed(client, server, channel, 1)
-
-    async with client.away(proxy):
-        server.publish(channel, "lost")
-        assert server.api("history_remove", channel=channel) == {"result": {}}
-    assert (await client.event("subscribe", channel))["recovered"] is False
-    server.publish(channel, "after")
-    assert await client.publication(channel) == "after"
-
-
-async def test_client_without_recovery_resubscribes_and_misses_what_it_missed(
-    client: JsClient, server: Server, proxy: TcpProxy, unique: str
-) -> None:
-    """History alone is not recovery: the namespace needs `history_recover`."""
-    channel = f"chat:{unique}"
-    await subscribed(client, server, channel, 1)
-
-    async with client.away(proxy):
-        server.publish(channel, "missed")
-    context = await client.event("subscribe", channel)
-    assert (context["isResubscribe"], context["recovered"]) == (True, False)
-    server.publish(channel, "after")
-    assert await client.publication(channel) == "after"
-
-
-async def test_each_channel_recovers_its_own(
-    client: JsClient, server: Server, proxy: TcpProxy, unique: str
-) -> None:
-    channels = [f"rec:{unique}-{number}" for number in range(10)]
-    for number, channel in enumerate(channels):
-        await subscribed(client, server, channel, number % 3)
-
-    async with client.away(proxy):
-        for channel in channels:
-            server.publish(channel, f"missed in {channel}")
-    for channel in channels:
-        await client.recovered(channel)
-        assert await client.publication(channel) == f"missed in {channel}"
 
 
 async def test_refused_attempts_go_on_until_the_server_is_back(

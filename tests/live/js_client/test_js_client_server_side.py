@@ -12,7 +12,6 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.js_client import NewClient
-from tests.live.conftest import NewProxy
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -30,30 +29,6 @@ async def test_channels_of_the_token_are_subscribed_on_connect(
         assert (context["isResubscribe"], context["recovered"]) == (False, False)
         server.publish(channel, {"in": channel})
         assert await client.publication(channel) == {"in": channel}
-
-
-async def test_client_may_not_subscribe_itself_to_a_server_side_channel(
-    connect_js: NewClient, unique: str
-) -> None:
-    client = await connect_js()
-
-    assert await client.refused(f"ours:{unique}") == (103, "permission denied")
-
-
-async def test_joins_and_leaves_of_server_side_channels_are_emitted(
-    connect_js: NewClient, unique: str
-) -> None:
-    channel = f"ours:{unique}"
-    ann = await connect_js(token=connection_token("ann", channels=[channel]))
-    bob = await connect_js(token=connection_token("bob", channels=[channel]))
-
-    await bob.call("disconnect")
-
-    about_bob = {"channel": channel, "info": {"user": "bob", "client": bob.id}}
-    about_ann = {"channel": channel, "info": {"user": "ann", "client": ann.id}}
-    assert await ann.event("join", channel) == about_ann
-    assert await ann.event("join", channel) == about_bob
-    assert await ann.event("leave", channel) == about_bob
 
 
 async def test_unsubscribe_by_the_server_api_ends_a_server_side_subscription(
@@ -130,20 +105,3 @@ async def test_user_is_subscribed_to_the_personal_channel(
     assert await client.publication(channel) == {"for": "you"}
     await stranger.settle()
     assert stranger.unread("publish", channel) == []
-
-
-async def test_personal_channel_recovers(
-    connect_js: NewClient,
-    personal_server: Server,
-    new_proxy: NewProxy,
-    unique: str,
-) -> None:
-    channel = f"rec:#{unique}"
-    proxy = await new_proxy(personal_server)
-    client = await connect_js(user=unique, through=proxy)
-    await client.event("subscribe", channel)
-
-    async with client.away(proxy):
-        personal_server.publish(channel, "missed")
-    await client.recovered(channel)
-    assert await client.publication(channel) == "missed"

@@ -6,11 +6,11 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.js_builds import BUILDS as FIRST_BUILDS
-from tests.js_builds import JSON, Build
+from tests.js_builds import Build
 from tests.js_client import Driver
 from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, NextClient, away, open_next
 from tests.live.api_methods import result
-from tests.live.second.conftest import KEPT, OpenNext
+from tests.live.second.conftest import OpenNext
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -82,42 +82,6 @@ async def test_recovers_what_it_missed(
 
 
 @both_formats
-async def test_more_missed_than_kept_is_not_recovered(
-    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
-) -> None:
-    client = await connect_next(build, through=proxy)
-    channel = f"chat:{unique}"
-    await client.subscribe(channel)
-    server.publish(channel, 0)
-    await client.publication(channel)
-
-    async with away(client, proxy):
-        for value in range(KEPT + 1):
-            server.publish(channel, value)
-    context = await client.event("subscribed", channel)
-    server.publish(channel, "after")
-
-    assert (context["wasRecovering"], context["recovered"]) == (True, False)
-    assert await client.publication(channel) == "after"
-
-
-@both_formats
-async def test_cache_mode_gives_the_newest_publication(
-    connect_next: OpenNext, server: Server, build: Build, unique: str
-) -> None:
-    client = await connect_next(build)
-    channel = f"cache:{unique}"
-    for value in (1, 2):
-        server.publish(channel, value)
-
-    context = await client.subscribe(channel, since={"offset": 0, "epoch": ""})
-    server.publish(channel, 3)
-
-    assert (context["wasRecovering"], context["recovered"]) == (True, True)
-    assert await client.publications(channel, 2) == [2, 3]
-
-
-@both_formats
 async def test_a_filter_by_tags_holds_and_recovers(
     connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:
@@ -168,23 +132,6 @@ async def test_deltas_are_declined(
 
 
 @both_formats
-async def test_asks_for_recovery_where_it_may_read_history(
-    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
-) -> None:
-    client = await connect_next(build, through=proxy)
-    channel = f"asking:{unique}"
-    await client.subscribe(channel, recoverable=True)
-    server.publish(channel, 1)
-    await client.publication(channel)
-
-    async with away(client, proxy):
-        server.publish(channel, 2)
-    await client.recovered(channel)
-
-    assert await client.publication(channel) == 2
-
-
-@both_formats
 async def test_server_side_channels_recover(
     connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:
@@ -201,19 +148,6 @@ async def test_server_side_channels_recover(
     await client.recovered(channel)
 
     assert await client.publication(channel) == 2
-
-
-async def test_pings_are_answered(connect_next: OpenNext) -> None:
-    clients = [await connect_next(build) for build in (JSON_5, PROTOBUF_5)]
-    before = [(await client.call("socket"))["sent"] for client in clients]
-
-    for client, sent in zip(clients, before, strict=True):
-        while (await client.call("socket"))["sent"] == sent:
-            pass  # the driver answers each time; the client sends nothing but its pong
-
-    for client in clients:
-        await client.settle()
-        assert client.unread("disconnected") == []
 
 
 async def test_subscription_goes_on_with_a_new_token(connect_next: OpenNext) -> None:
@@ -294,13 +228,3 @@ async def test_both_generations_share_a_channel(
 
     await old.call("unsubscribe", channel=channel)
     assert (await new.event("leave", channel))["info"]["client"] == old.id
-
-
-async def test_client_of_the_first_generation_stays_as_it_was(
-    next_driver: Driver, server: Server
-) -> None:
-    old = await next_driver.client(JSON, server.socket, token=connection_token("16"))
-
-    await old.connect()
-
-    await old.settle()
