@@ -15,12 +15,13 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from enum import StrEnum
-from typing import NamedTuple
+from typing import Literal, NamedTuple, TypeAlias
 
 from msgspec import Struct
 
 from realtime import channel_rules
 from realtime.auth.claims import SubscribeToken
+from realtime.clients.rules import Rules
 from realtime.clients.session import ClientSession
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
@@ -32,6 +33,9 @@ from realtime.errors import (
     PermissionDenied,
 )
 from realtime.protocol.messages import ChannelName, ClientID, UserID
+
+Refusal: TypeAlias = type[Error] | type[Disconnect]
+"""What a command leads to that is refused."""
 
 _UNKNOWN = ChannelOptions()
 
@@ -279,10 +283,10 @@ def check_bearer(
     channel: ChannelName,
     client: ClientID,
     user: UserID,
+    rules: Rules,
     *,
-    absent_is_anonymous: bool,
-    nameless: type[Error] | type[Disconnect],
-    wrong: type[Error] | type[Disconnect],
+    nameless: Refusal = PermissionDenied,
+    wrong: Refusal | None = None,
 ) -> None:
     """Check that a verified subscription token is for a channel and a client.
 
@@ -291,25 +295,25 @@ def check_bearer(
         channel: the channel to which the client subscribes.
         client: its client ID.
         user: its user ID.
-        absent_is_anonymous: whether a token without a user is for anonymous clients.
+        rules: those of the client.
         nameless: what a token that names no channel leads to.
-        wrong: what a token of another client, user or channel leads to.
+        wrong: what a token of another client, user or channel leads to; None: as the rules say.
 
     Raises:
         nameless, wrong: it is not.
     """
     if not token.channel:
         raise nameless
-    is_bearer = token.is_for(client, user, absent_is_anonymous=absent_is_anonymous)
+    is_bearer = token.is_for(client, user, absent_is_anonymous=rules.absent_is_anonymous)
     if token.channel != channel or not is_bearer:
-        raise wrong
+        raise wrong or rules.wrong_token
 
 
 # publish
 
 
 def _publisher(attempt: Attempt) -> None:
-    if attempt.session.user == "" and not (
+    if attempt.user == "" and not (
         attempt.options.allow_publish_for_anonymous or attempt.config.client_insecure
     ):
         raise PermissionDenied
@@ -355,99 +359,52 @@ PUBLISH = Checks(*NAME_TO_PUBLISH.all, *RIGHT_TO_PUBLISH.all)
 # presence and history
 
 
-def _unless_insecure(run: Callable[[Attempt], None]) -> Callable[[Attempt], None]:
-    """Return a check of a right to read that every client has where the service is insecure."""
+def _right_to_read(
+    what: Literal["presence", "history"], keeps: str, options: tuple[str, ...]
+) -> Checks:
+    """Return the checks of a right to read.
 
-    def check(attempt: Attempt) -> None:
-        if not (attempt.config.client_insecure and attempt.session.rules.insecure_reads):
-            run(attempt)
+    Args:
+        what: "presence" or "history", as the names of the options have it.
+        keeps: the attribute of the options that says whether the channel has any.
+        options: those that decide about that.
+    """
+    anonymous, for_client = f"allow_{what}_for_anonymous", f"allow_{what}_for_client"
+    for_subscriber, hidden = f"allow_{what}_for_subscriber", f"{what}_disable_for_client"
 
-    return check
+    def unless_insecure(run: Callable[[Attempt], None]) -> Callable[[Attempt], None]:
+        def check(attempt: Attempt) -> None:
+            if not (attempt.config.client_insecure and attempt.session.rules.insecure_reads):
+                run(attempt)
 
+        return check
 
-def _presence(attempt: Attempt) -> None:
-    if not attempt.options.presence:
-        raise NotAvailable
+    def kept(attempt: Attempt) -> None:
+        if not getattr(attempt.options, keeps):
+            raise NotAvailable
 
+    def shown(attempt: Attempt) -> None:
+        if getattr(attempt.options, hidden):
+            raise attempt.session.rules.hidden
 
-def _shown_presence(attempt: Attempt) -> None:
-    if attempt.options.presence_disable_for_client:
-        raise attempt.session.rules.hidden
+    def reader(attempt: Attempt) -> None:
+        if attempt.user == "" and not getattr(attempt.options, anonymous):
+            raise PermissionDenied
 
+    def subscribed(attempt: Attempt) -> None:
+        for_subscribers = attempt.is_subscribed and getattr(attempt.options, for_subscriber)
+        if not (for_subscribers or getattr(attempt.options, for_client)):
+            raise PermissionDenied
 
-def _reader_of_presence(attempt: Attempt) -> None:
-    if attempt.session.user == "" and not attempt.options.allow_presence_for_anonymous:
-        raise PermissionDenied
-
-
-def _subscribed_to_presence(attempt: Attempt) -> None:
-    options = attempt.options
-    if not (
-        options.allow_presence_for_client
-        or (options.allow_presence_for_subscriber and attempt.is_subscribed)
-    ):
-        raise PermissionDenied
-
-
-def _history(attempt: Attempt) -> None:
-    if not attempt.options.keeps_history:
-        raise NotAvailable
-
-
-def _shown_history(attempt: Attempt) -> None:
-    if attempt.options.history_disable_for_client:
-        raise attempt.session.rules.hidden
-
-
-def _reader_of_history(attempt: Attempt) -> None:
-    if attempt.session.user == "" and not attempt.options.allow_history_for_anonymous:
-        raise PermissionDenied
+    return Checks(
+        Check(what, kept, options),
+        Check(f"shown {what}", unless_insecure(shown), (for_subscriber, hidden)),
+        Check(f"reader of {what}", unless_insecure(reader), (anonymous,)),
+        Check(f"subscribed to {what}", unless_insecure(subscribed), (for_client, for_subscriber)),
+    )
 
 
-def _subscribed_to_history(attempt: Attempt) -> None:
-    options = attempt.options
-    if not (
-        options.allow_history_for_client
-        or (options.allow_history_for_subscriber and attempt.is_subscribed)
-    ):
-        raise PermissionDenied
-
-
-RIGHT_TO_PRESENCE = Checks(
-    Check("presence", _presence, ("presence",)),
-    Check(
-        "shown presence",
-        _unless_insecure(_shown_presence),
-        ("allow_presence_for_subscriber", "presence_disable_for_client"),
-    ),
-    Check(
-        "reader of presence",
-        _unless_insecure(_reader_of_presence),
-        ("allow_presence_for_anonymous",),
-    ),
-    Check(
-        "subscribed to presence",
-        _unless_insecure(_subscribed_to_presence),
-        ("allow_presence_for_client", "allow_presence_for_subscriber"),
-    ),
-)
-
-RIGHT_TO_HISTORY = Checks(
-    Check("history", _history, ("history_size", "history_lifetime")),
-    Check(
-        "shown history",
-        _unless_insecure(_shown_history),
-        ("allow_history_for_subscriber", "history_disable_for_client"),
-    ),
-    Check(
-        "reader of history", _unless_insecure(_reader_of_history), ("allow_history_for_anonymous",)
-    ),
-    Check(
-        "subscribed to history",
-        _unless_insecure(_subscribed_to_history),
-        ("allow_history_for_client", "allow_history_for_subscriber"),
-    ),
-)
-
+RIGHT_TO_PRESENCE = _right_to_read("presence", "presence", ("presence",))
+RIGHT_TO_HISTORY = _right_to_read("history", "keeps_history", ("history_size", "history_lifetime"))
 PRESENCE = Checks(*_NAMES, *_OPTIONS, *RIGHT_TO_PRESENCE.all)
 HISTORY = Checks(*_NAMES, *_OPTIONS, *RIGHT_TO_HISTORY.all)

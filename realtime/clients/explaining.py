@@ -256,15 +256,7 @@ async def judge(verifier: Verifier, question: Question, clients: Collection[Clie
         return Judgement(None, None, str(error))
     client = token.client if token.client in clients else ""
     try:
-        check_bearer(
-            token,
-            question.channel,
-            client,
-            question.user,
-            absent_is_anonymous=rules.absent_is_anonymous,
-            nameless=PermissionDenied,
-            wrong=rules.wrong_token,
-        )
+        check_bearer(token, question.channel, client, question.user, rules)
     except (Error, Disconnect) as error:
         return Judgement(None, error.with_traceback(None), _mismatch(token, question))
     if token.expires_at is not None and token.expires_at <= now:

@@ -12,7 +12,15 @@ import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
-from realtime.clients.checks import OPEN, SUBSCRIBE, Attempt, DecidedBy, check_bearer, decided_by
+from realtime.clients.checks import (
+    OPEN,
+    SUBSCRIBE,
+    Attempt,
+    DecidedBy,
+    Refusal,
+    check_bearer,
+    decided_by,
+)
 from realtime.clients.client import Client
 from realtime.clients.renewals import ttl_of
 from realtime.clients.session import Subscription
@@ -20,10 +28,8 @@ from realtime.clients.subscriptions import Subscribing
 from realtime.config.options import ChannelOptions
 from realtime.errors import (
     BadRequest,
-    Disconnect,
     DisconnectBadRequest,
     DisconnectInvalidToken,
-    Error,
     Expired,
     PermissionDenied,
     TokenExpired,
@@ -180,9 +186,7 @@ async def _permit(
     """
     if not token:
         raise PermissionDenied
-    verified = await _verified(
-        client, channel, token, PermissionDenied, client.session.rules.wrong_token
-    )
+    verified = await _verified(client, channel, token, PermissionDenied)
     if verified.expires_at is not None and verified.expires_at <= time.time():
         raise Expired
     subscription.override(verified.overrides)
@@ -195,14 +199,14 @@ async def _verified(
     client: Client,
     channel: ChannelName,
     token: str,
-    invalid: type[Error] | type[Disconnect],
-    wrong: type[Error] | type[Disconnect],
+    invalid: Refusal,
+    wrong: Refusal | None = None,
 ) -> SubscribeToken:
     """Verify the subscription token of this client for this channel.
 
     Raises:
         invalid: the token is invalid, or names no channel.
-        wrong: it is of another client or channel.
+        wrong: it is of another client or channel; None: as the rules of the client say.
         TokenExpired: it is expired, or not valid yet.
     """
     try:
@@ -212,15 +216,8 @@ async def _verified(
         raise invalid from None
     except ExpiredToken:
         raise TokenExpired from None
-    check_bearer(
-        verified,
-        channel,
-        client.id,
-        client.user,
-        absent_is_anonymous=client.session.rules.absent_is_anonymous,
-        nameless=invalid,
-        wrong=wrong,
-    )
+    rules = client.session.rules
+    check_bearer(verified, channel, client.id, client.user, rules, nameless=invalid, wrong=wrong)
     return verified
 
 
@@ -249,9 +246,8 @@ async def sub_refresh(client: Client, command: Command) -> None:
         raise DisconnectBadRequest
     if not request.token:
         raise BadRequest
-    token = await _verified(
-        client, channel, request.token, DisconnectInvalidToken, DisconnectInvalidToken
-    )
+    wrong = DisconnectInvalidToken
+    token = await _verified(client, channel, request.token, wrong, wrong)
     if not client.session.is_subscribed(channel, subscription):
         # a refusal is for good: the client must hear first why the server ends the subscription
         await client.subscriptions.wait_until_left(channel)
