@@ -9,6 +9,8 @@ their place in the stream only.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Coroutine, Iterable
+from typing import Any
 
 from realtime import payload
 from realtime.cluster.context import Context
@@ -33,6 +35,7 @@ from realtime.node.identifying import Identifying
 from realtime.node.limits.blocks import Blocks
 from realtime.node.limits.single_connection import SingleConnection
 from realtime.node.subscriber import Subscriber
+from realtime.protocol.messages import ChannelName
 
 _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
 
@@ -40,6 +43,10 @@ _DISCONNECTS = {disconnect.code: disconnect for disconnect in DISCONNECTS}
 def disconnect_of(message: DisconnectUser | EndAuthSession) -> type[Disconnect]:
     """Return the disconnect that clients get."""
     return _DISCONNECTS.get(message.code, DisconnectForced)
+
+
+async def _unsubscribe(clients: Iterable[Subscriber], channel: ChannelName) -> None:
+    await asyncio.gather(*(client.unsubscribe(channel) for client in clients))
 
 
 def _told(message: DisconnectSome) -> Disconnect:
@@ -74,58 +81,27 @@ class ControlHandler:
         """Apply a message of the stream. Returns at once, so that the next one comes after it."""
         if message.origin == self._uid and not is_ordered(message):
             return  # it was applied when it was sent
-        match message:
-            case Unsubscribe() | UnsubscribeSome():
-                self._spawn(self._unsubscribe(message))
-            case SubscribeSome():
-                self._spawn(self._subscribe(message))
-            case _:
-                self._close(message)
+        if (rest := self._begin(message)) is not None:
+            self._spawn(rest)
 
     async def apply(self, message: ControlMessage) -> None:
         """Apply a message, and wait for its effect."""
+        if (rest := self._begin(message)) is not None:
+            await rest
+
+    def _begin(self, message: ControlMessage) -> Coroutine[Any, Any, None] | None:
+        """Apply a message, and return what takes time of it."""
         match message:
-            case Unsubscribe() | UnsubscribeSome():
-                await self._unsubscribe(message)
             case SubscribeSome():
-                await self._subscribe(message)
-            case _:
-                self._close(message)
-
-    async def _subscribe(self, message: SubscribeSome) -> None:
-        wanted = message.subscription()
-        await asyncio.gather(*(client.subscribe(wanted) for client in self._selected(message)))
-
-    async def _unsubscribe(self, message: Unsubscribe | UnsubscribeSome) -> None:
-        if isinstance(message, Unsubscribe) and message.ask:
-            for client in self._hub.connections(message.user):
-                client.ask_site(message.channel)
-            return
-        if isinstance(message, Unsubscribe):
-            self._identifying.add(message)
-            clients = self._hub.connections(message.user)
-        else:
-            clients = self._selected(message)
-        await asyncio.gather(*(client.unsubscribe(message.channel) for client in clients))
-
-    def _selected(self, message: Selection) -> list[Subscriber]:
-        """Return the connections that a message is about."""
-        return [
-            client
-            for client in self._hub.connections(message.user)
-            if message.client in ("", client.id) and message.session in ("", client.session_name)
-        ]
-
-    def _close(
-        self,
-        message: DisconnectUser
-        | EndAuthSession
-        | DisconnectSome
-        | RefreshSome
-        | BlockUser
-        | UnblockUser,
-    ) -> None:
-        match message:
+                return self._subscribe(message)
+            case Unsubscribe(ask=True):
+                for client in self._hub.connections(message.user):
+                    client.ask_site(message.channel)
+            case Unsubscribe():
+                self._identifying.add(message)
+                return _unsubscribe(self._hub.connections(message.user), message.channel)
+            case UnsubscribeSome():
+                return _unsubscribe(self._selected(message), message.channel)
             case BlockUser(user=user, until=until, version=version):
                 self._blocks.add(user, until, version)
             case UnblockUser(user=user, version=version):
@@ -142,6 +118,19 @@ class ControlHandler:
                 self._disconnect(message)
             case RefreshSome():
                 self._refresh(message)
+        return None
+
+    async def _subscribe(self, message: SubscribeSome) -> None:
+        wanted = message.subscription()
+        await asyncio.gather(*(client.subscribe(wanted) for client in self._selected(message)))
+
+    def _selected(self, message: Selection) -> list[Subscriber]:
+        """Return the connections that a message is about."""
+        return [
+            client
+            for client in self._hub.connections(message.user)
+            if message.client in ("", client.id) and message.session in ("", client.session_name)
+        ]
 
     def _disconnect(self, message: DisconnectSome) -> None:
         if not (message.client or message.session):

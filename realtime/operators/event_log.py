@@ -16,6 +16,8 @@ import time
 from collections import deque
 from collections.abc import Callable, Mapping
 
+from msgspec.structs import replace
+
 from realtime.operators.questions import Event
 
 TOGETHER = 60.0
@@ -49,18 +51,11 @@ GREATEST = frozenset({"late_loop"})
 class _Kept:
     """An event that may still get more of its kind."""
 
-    __slots__ = ("count", "first", "key", "kind", "last", "number", "subject", "text")
+    __slots__ = ("event", "key")
 
-    def __init__(
-        self, kind: str, key: object, text: str, subject: str, number: float, at: float
-    ) -> None:
-        self.kind = kind
+    def __init__(self, key: object, event: Event) -> None:
         self.key = key
-        self.text = text
-        self.subject = subject
-        self.number = number
-        self.first = self.last = at
-        self.count = 1
+        self.event = event
 
 
 class EventLog:
@@ -98,22 +93,24 @@ class EventLog:
         key = (text, subject) if key is None else key
         with self._lock:
             known = self._newest.get((kind, key))
-            if known is not None and 0 <= at - known.first < TOGETHER:
-                known.count += 1
-                known.last = max(known.last, at)
-                together = max if kind in GREATEST else float.__add__
-                known.number = together(float(known.number), float(number))
-            else:
-                self._keep(_Kept(kind, key, text, subject, number, at))
+            if known is None or not 0 <= at - known.event.first < TOGETHER:
+                self._keep(_Kept(key, Event(kind, at, at, 1, text, subject, number)))
+                return
+            event = known.event
+            together = max(event.number, number) if kind in GREATEST else event.number + number
+            known.event = replace(
+                event, count=event.count + 1, last=max(event.last, at), number=together
+            )
 
-    def _keep(self, event: _Kept) -> None:
-        kept = self._of_kind.setdefault(event.kind, deque())
+    def _keep(self, new: _Kept) -> None:
+        kind = new.event.kind
+        kept = self._of_kind.setdefault(kind, deque())
         if len(kept) >= KEPT_OF_A_KIND:
             oldest = kept.popleft()
-            if self._newest.get((oldest.kind, oldest.key)) is oldest:
-                del self._newest[oldest.kind, oldest.key]
-        kept.append(event)
-        self._newest[event.kind, event.key] = event
+            if self._newest.get((kind, oldest.key)) is oldest:
+                del self._newest[kind, oldest.key]
+        kept.append(new)
+        self._newest[kind, new.key] = new
 
     def on_record(self, record: logging.LogRecord) -> None:
         """Add a record of a logger of the service. Never raises."""
@@ -127,17 +124,5 @@ class EventLog:
     def events(self) -> list[Event]:
         """Return what is kept, oldest first."""
         with self._lock:
-            events = [
-                Event(
-                    each.kind,
-                    each.first,
-                    each.last,
-                    each.count,
-                    each.text,
-                    each.subject,
-                    each.number,
-                )
-                for kept in self._of_kind.values()
-                for each in kept
-            ]
+            events = [each.event for kept in self._of_kind.values() for each in kept]
         return sorted(events, key=lambda event: event.first)

@@ -7,7 +7,9 @@ here. The least recently written user is forgotten when there are more than `MAX
 from __future__ import annotations
 
 import time
-from collections import OrderedDict, deque
+from typing import Any
+
+from msgspec.structs import replace
 
 from realtime.operators.questions import RecentAnswer, Refusal
 from realtime.protocol.messages import ChannelName, UserID
@@ -19,23 +21,14 @@ MAX_LENGTH = 255
 """Characters of a name, of a user or channel. Longer users are not remembered."""
 
 
-class _Kept:
-    __slots__ = ("code", "ended_at", "reason", "refusals")
-
-    def __init__(self) -> None:
-        self.ended_at = 0.0
-        self.code = 0
-        self.reason = ""
-        self.refusals: deque[Refusal] = deque(maxlen=MAX_REFUSALS)
-
-
 class UserLog:
     """See the module."""
 
     def __init__(self, uid: str, name: str) -> None:
         """`uid`, `name`: of the node."""
-        self._node = uid, name
-        self._users: OrderedDict[UserID, _Kept] = OrderedDict()
+        self._nothing = RecentAnswer(uid, name, 0.0, 0, "", [])
+        self._users: dict[UserID, RecentAnswer] = {}
+        """Those that were written last are last."""
 
     def closed(self, user: UserID, code: int, reason: str) -> None:
         """Note that a connection ended.
@@ -45,8 +38,7 @@ class UserLog:
             code: what the client got, 0 if it went by itself.
             reason: a short English text.
         """
-        if (past := self._of(user)) is not None:
-            past.ended_at, past.code, past.reason = time.time(), code, reason[:MAX_LENGTH]
+        self._write(user, ended_at=time.time(), code=code, reason=reason[:MAX_LENGTH])
 
     def refused(
         self, user: UserID, command: str, channel: ChannelName, code: int, message: str
@@ -60,25 +52,16 @@ class UserLog:
             code: of the error.
             message: of the error.
         """
-        if (past := self._of(user)) is not None:
-            past.refusals.append(
-                Refusal(time.time(), command, channel[:MAX_LENGTH], code, message[:MAX_LENGTH])
-            )
+        new = Refusal(time.time(), command, channel[:MAX_LENGTH], code, message[:MAX_LENGTH])
+        self._write(user, refusals=[*self.answer(user).refusals, new][-MAX_REFUSALS:])
 
     def answer(self, user: UserID) -> RecentAnswer:
         """Return what is known of a user."""
-        past = self._users.get(user) or _Kept()
-        refusals = list(past.refusals)
-        return RecentAnswer(*self._node, past.ended_at, past.code, past.reason, refusals)
+        return self._users.get(user, self._nothing)
 
-    def _of(self, user: UserID) -> _Kept | None:
+    def _write(self, user: UserID, **fields: Any) -> None:
         if not 0 < len(user) <= MAX_LENGTH:
-            return None
-        past = self._users.get(user)
-        if past is None:
-            past = self._users[user] = _Kept()
-            if len(self._users) > MAX_USERS:
-                self._users.popitem(last=False)
-        else:
-            self._users.move_to_end(user)
-        return past
+            return
+        self._users[user] = replace(self._users.pop(user, self._nothing), **fields)
+        if len(self._users) > MAX_USERS:
+            del self._users[next(iter(self._users))]
