@@ -26,7 +26,7 @@ from realtime.errors import Disconnect, DisconnectNoPong, Error, LimitExceeded
 from realtime.node.hooks import NO_HANDSHAKE, Handshake
 from realtime.node.limits.command_rates import Spent
 from realtime.node.node import Node
-from realtime.node.outbox import Outbox, Transport
+from realtime.node.outbox import ClientOutbox, Transport
 from realtime.node.pings import Slot
 from realtime.node.subscriber import Tap
 from realtime.payload import Payload
@@ -109,7 +109,7 @@ class Client:
         """Name and version of the client library, as the client names them."""
         self.tap: Tap | None = None
         """Takes copies of the frames, while an operator follows the user."""
-        self.outbox = Outbox(
+        self.outbox = ClientOutbox(
             transport,
             node.flusher,
             binary=codec.binary,

@@ -35,7 +35,7 @@ from realtime.errors import (
     InternalError,
     LimitExceeded,
 )
-from realtime.node.hooks import Permission, Refresh
+from realtime.node.hooks import Permission, Refreshed
 from realtime.node.node import Node
 from realtime.node.subscriber import Subscriber
 from realtime.payload import Payload
@@ -123,7 +123,7 @@ class Renewals:
         """Ask the site whether the connection may go on; close it if not. Never raises."""
         session = self._session
         end: Disconnect | None = None
-        answer: Refresh | None = None
+        answer: Refreshed | None = None
         try:
             answer = await self._node.hooks.refresh(session.caller(), session.auth_session)
         except Disconnect as disconnect:

@@ -63,7 +63,7 @@ from realtime.errors import (
     UnrecoverablePosition,
 )
 from realtime.node.node import Node
-from realtime.node.outbox import Outbox
+from realtime.node.outbox import ClientOutbox
 from realtime.node.subscriber import Subscriber
 from realtime.payload import Payload
 from realtime.protocol.messages import (
@@ -92,7 +92,7 @@ class ClientSubscriptions:
         client: Subscriber,
         node: Node,
         session: ClientSession,
-        outbox: Outbox,
+        outbox: ClientOutbox,
         renewals: Renewals,
     ) -> None:
         self._client = client

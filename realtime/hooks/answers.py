@@ -12,7 +12,7 @@ from typing import Any
 from realtime import channel_rules
 from realtime.errors import PermissionDenied
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.node.hooks import Identity, Permission, Refresh
+from realtime.node.hooks import Identity, Permission, Refreshed
 from realtime.payload import Payload
 from realtime.protocol.messages import UserID
 
@@ -85,7 +85,7 @@ def identity(answer: Any) -> Identity | None:
     return answer.identity()
 
 
-def refresh(answer: Any, user: UserID) -> Refresh | None:
+def refresh(answer: Any, user: UserID) -> Refreshed | None:
     """Return the new expiry that a refresh hook answered with; None to end the connection.
 
     Args:
@@ -104,8 +104,8 @@ def refresh(answer: Any, user: UserID) -> Refresh | None:
             return None
         if identity.expires_at is None:
             raise TypeError("Connected of a refresh hook needs a ttl")
-        return Refresh(identity.expires_at, identity.info)
-    return Refresh(_seconds(answer))
+        return Refreshed(identity.expires_at, identity.info)
+    return Refreshed(_seconds(answer))
 
 
 def permission(answer: Any) -> Permission:

@@ -38,7 +38,7 @@ from realtime.config import origins
 from realtime.hooks.answers import optional
 from realtime.hooks.registry import Registry
 from realtime.hooks.runner import Runner
-from realtime.node.hooks import Caller, Handshake, Identity, Refresh
+from realtime.node.hooks import Caller, Handshake, Identity, Refreshed
 from realtime.payload import Payload
 
 logger = logging.getLogger("realtime.hooks")
@@ -123,7 +123,7 @@ class Logins:
             server_side_refresh=True,
         )
 
-    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
+    async def refresh(self, caller: Caller, auth_session: str) -> Refreshed | None:
         """Return the next check of a session, None if it has ended or changed its user.
 
         Raises:
@@ -137,7 +137,7 @@ class Logins:
         user, info, found = session
         if (user, found) != (caller.user, auth_session):
             return None
-        return Refresh(_next_check(), info)
+        return Refreshed(_next_check(), info)
 
     def auth_session_of(self, handshake: Handshake) -> str:
         """Return the auth session of a request, without reading it from a store.

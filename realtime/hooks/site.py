@@ -50,7 +50,7 @@ from realtime.node.hooks import (
     Hooks,
     Identity,
     Permission,
-    Refresh,
+    Refreshed,
 )
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, UserID
@@ -142,7 +142,7 @@ class SiteHooks(Hooks):
             identity = await self._logins.identify(caller)
         return identity
 
-    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
+    async def refresh(self, caller: Caller, auth_session: str) -> Refreshed | None:
         if auth_session and self._logins is not None:
             return await self._logins.refresh(caller, auth_session)
         if self._endpoints.has("refresh"):

@@ -14,7 +14,7 @@ from typing import TypeAlias, TypeVar
 
 from realtime.engine.nodes import NodeStatus
 from realtime.metrics import Durations
-from realtime.node.feed import Feed
+from realtime.node.feed import ChannelFeed
 from realtime.node.node import Node
 from realtime.node.subscriber import Subscriber
 
@@ -105,5 +105,5 @@ def _transport(client: Subscriber) -> Labels:
     return client.transport_name, f"v{client.codec.generation}"
 
 
-def _namespace(feed: Feed) -> Labels:
+def _namespace(feed: ChannelFeed) -> Labels:
     return (feed.deliveries.namespace,)

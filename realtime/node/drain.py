@@ -35,7 +35,7 @@ CLOSE_INTERVAL = 0.05
 """Seconds between two slices of connections that are closed."""
 
 
-class Connection(Protocol):
+class Closable(Protocol):
     """A connection to close before the node ends: a client, or a relayed request of one."""
 
     id: ClientID
@@ -51,7 +51,7 @@ class Drain:
     def __init__(
         self,
         loop: asyncio.AbstractEventLoop,
-        connections: Collection[Connection],
+        connections: Collection[Closable],
         seconds: float,
     ) -> None:
         """
@@ -62,7 +62,7 @@ class Drain:
         self._loop = loop
         self._connections = connections
         self._seconds = seconds
-        self._waiting: deque[Connection] = deque()
+        self._waiting: deque[Closable] = deque()
         """Those that were open when the drain began, and are not closed yet."""
         self._began_at = 0.0
         self._rate = 0.0

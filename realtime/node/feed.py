@@ -119,7 +119,7 @@ def encode(
     return codec.publication(channel, publication)
 
 
-class Feed:
+class ChannelFeed:
     """Local subscribers of one channel and the position they have all received."""
 
     __slots__ = (

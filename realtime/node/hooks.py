@@ -138,7 +138,7 @@ class Identity(Struct, frozen=True, gc=False):
     """For hooks and proxies, and no client."""
 
 
-class Refresh(Struct, frozen=True, gc=False):
+class Refreshed(Struct, frozen=True, gc=False):
     """The new expiry of a connection. `expires_at`: Unix seconds."""
 
     expires_at: float
@@ -203,7 +203,7 @@ class Hooks:
         """
         return None
 
-    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
+    async def refresh(self, caller: Caller, auth_session: str) -> Refreshed | None:
         """Return the new expiry of an expiring connection; None if it has expired.
 
         Args:

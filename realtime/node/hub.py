@@ -10,7 +10,7 @@ from collections.abc import Callable
 from realtime.config.options import ChannelOptions
 from realtime.engine.lists import Kind, NodeLists, is_listable
 from realtime.metrics import Deliveries
-from realtime.node.feed import Feed
+from realtime.node.feed import ChannelFeed
 from realtime.node.subscriber import Subscriber
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
 
@@ -32,7 +32,7 @@ class Hub:
         self._deliveries = deliveries or (lambda _: Deliveries(""))
         self.clients: dict[ClientID, Subscriber] = {}
         self.users: dict[UserID, dict[Subscriber, None]] = {}
-        self.feeds: dict[ChannelName, Feed] = {}
+        self.feeds: dict[ChannelName, ChannelFeed] = {}
 
     def add(self, client: Subscriber) -> None:
         """Add a connected client."""
@@ -69,18 +69,18 @@ class Hub:
         *,
         visible: bool = True,
         hears_joins: bool = True,
-    ) -> Feed:
+    ) -> ChannelFeed:
         """Add a client to a channel, held, and return its feed, made for the first subscriber.
 
-        See `Feed.hold`.
+        See `ChannelFeed.hold`.
         """
         feed = self.feeds.get(channel)
         if feed is None:
-            feed = self.feeds[channel] = Feed(channel, options, self._deliveries(channel))
+            feed = self.feeds[channel] = ChannelFeed(channel, options, self._deliveries(channel))
         feed.hold(client, visible=visible, hears_joins=hears_joins)
         return feed
 
-    def remove_subscription(self, channel: ChannelName, client: Subscriber) -> Feed | None:
+    def remove_subscription(self, channel: ChannelName, client: Subscriber) -> ChannelFeed | None:
         """Remove a client from a channel; return the feed if that was its last subscriber."""
         feed = self.feeds.get(channel)
         if feed is None:

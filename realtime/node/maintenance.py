@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from realtime.cluster.context import Context
 from realtime.engine.base import Presence
 from realtime.errors import EngineUnavailable
-from realtime.node.feed import Feed
+from realtime.node.feed import ChannelFeed
 
 logger = logging.getLogger("realtime.node")
 
@@ -28,7 +28,7 @@ class Maintenance:
         self._spawn, self._outage = context.spawn, context.outage
         self._presence = presence
 
-    def opened(self, feed: Feed) -> None:
+    def opened(self, feed: ChannelFeed) -> None:
         """Open a feed, and maintain it from now on until it is closed."""
         timer = None
         if not feed.is_maintained and (feed.options.presence or feed.follower is not None):
@@ -37,10 +37,10 @@ class Maintenance:
         if timer is not None:
             self._schedule(feed)
 
-    def _schedule(self, feed: Feed) -> None:
+    def _schedule(self, feed: ChannelFeed) -> None:
         feed.schedule(self._timers.now() + self._config.client_presence_ping_interval)
 
-    async def refresh_presence(self, feeds: Sequence[Feed]) -> None:
+    async def refresh_presence(self, feeds: Sequence[ChannelFeed]) -> None:
         """Refresh presence at once: Redis may have lost it."""
         for feed in feeds:
             if feed.options.presence and feed:
@@ -50,7 +50,7 @@ class Maintenance:
                     self._log(error)
                     return  # each feed's own timer tries again
 
-    async def _maintain(self, feed: Feed) -> None:
+    async def _maintain(self, feed: ChannelFeed) -> None:
         try:
             if feed.options.presence:
                 await self._refresh_presence(feed)
@@ -65,7 +65,7 @@ class Maintenance:
         if self._outage.begins():
             logger.warning("Could not refresh presence or check positions, will retry: %s", error)
 
-    async def _refresh_presence(self, feed: Feed) -> None:
+    async def _refresh_presence(self, feed: ChannelFeed) -> None:
         clients = feed.present()
         if not clients:
             return
@@ -78,7 +78,7 @@ class Maintenance:
             if not feed.is_present(client):  # it left meanwhile, and must not be present again
                 await self._presence.remove(feed.channel, client.id)
 
-    async def _check_position(self, feed: Feed) -> None:
+    async def _check_position(self, feed: ChannelFeed) -> None:
         delay = self._config.client_channel_position_check_delay
         if delay <= 0 or self._timers.now() - feed.checked_at < delay:
             return

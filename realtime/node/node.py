@@ -22,7 +22,7 @@ from realtime.engine.base import Affects
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import DisconnectShutdown, EngineUnavailable, NoReply
 from realtime.node.background import failure_of
-from realtime.node.drain import CLOSE_INTERVAL, Connection
+from realtime.node.drain import CLOSE_INTERVAL, Closable
 from realtime.node.parts import NodeParts
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition, UserID
 
@@ -121,13 +121,13 @@ class Node(NodeParts):
             logger.warning("The engine did not stop: %s", error)
         await failure_of(draining, deadline)  # it logs its own failure
 
-    def opened(self, connection: Connection) -> None:
+    def opened(self, connection: Closable) -> None:
         """Add a connection, for `stop` to close."""
         self._connections[connection] = None
         if self.is_draining:
             connection.close(DisconnectShutdown())
 
-    def closed(self, connection: Connection) -> None:
+    def closed(self, connection: Closable) -> None:
         """Remove a connection that was closed."""
         self.single_connection.forget(connection.id)
         self._connections.pop(connection, None)

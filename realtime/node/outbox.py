@@ -5,10 +5,10 @@
 Messages of the same turn leave in one frame. That makes a busy node fast, because a frame costs
 the same however many messages it holds.
 
-An outbox holds a `Batch`, and batches are shared. A batch refers to the batch that it becomes with
-one more message. So a thousand clients that get the same messages follow the same few batches: a
-message costs each of them one reference, and the frame is built once, when the first of them is
-flushed.
+An outbox holds a `MessageBatch`, and batches are shared. A batch refers to the batch that it
+becomes with one more message. So a thousand clients that get the same messages follow the same few
+batches: a message costs each of them one reference, and the frame is built once, when the first of
+them is flushed.
 
 An outbox is bounded in bytes, together with what the server buffers; a client whose outbox
 overflows is disconnected as slow. While a transport is not ready (its server's `send` waits for the
@@ -32,19 +32,19 @@ from realtime.protocol.frames import Frame
 logger = logging.getLogger("realtime.outbox")
 
 
-class Batch:
+class MessageBatch:
     """Waiting messages in order: an earlier batch and one more message. Shared by outboxes."""
 
     __slots__ = ("_before", "frame", "message", "next", "size")
 
-    def __init__(self, before: Batch | None, message: bytes) -> None:
+    def __init__(self, before: MessageBatch | None, message: bytes) -> None:
         self._before = before
         self.message = message
         self.frame: Frame | None = None
         """All messages in one frame, once `join` has built it."""
         self.size: int = len(message) + (0 if before is None else before.size)
         """Bytes of all messages."""
-        self.next: Batch | None = None
+        self.next: MessageBatch | None = None
         """The last batch made of this one, for other outboxes that get the same message.
 
         The flusher clears it after each turn, because it closes a reference cycle.
@@ -53,7 +53,7 @@ class Batch:
     def join(self, binary: bool, separator: bytes) -> Frame:
         """Build the frame."""
         messages: list[bytes] = []
-        batch: Batch | None = self
+        batch: MessageBatch | None = self
         while batch is not None:
             messages.append(batch.message)
             batch = batch._before
@@ -121,7 +121,7 @@ class _Copying:
         return self.carrier.send(frame)
 
 
-class Outbox:
+class ClientOutbox:
     """The waiting messages of one client."""
 
     __slots__ = (
@@ -268,20 +268,20 @@ class Flusher:
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
-        self._waiting: list[Outbox] = []
-        self._extended: list[Batch] = []
+        self._waiting: list[ClientOutbox] = []
+        self._extended: list[MessageBatch] = []
         """Batches whose `next` is set."""
-        self.empty = Batch(None, b"")
+        self.empty = MessageBatch(None, b"")
         """The batch of an outbox without messages."""
 
-    def add(self, batch: Batch, message: bytes) -> Batch:
+    def add(self, batch: MessageBatch, message: bytes) -> MessageBatch:
         """Return what `batch` becomes with one more message; shared until the flush."""
-        extended = Batch(None if batch is self.empty else batch, message)
+        extended = MessageBatch(None if batch is self.empty else batch, message)
         batch.next = extended
         self._extended.append(batch)
         return extended
 
-    def queue(self, outbox: Outbox) -> None:
+    def queue(self, outbox: ClientOutbox) -> None:
         """Flush this outbox in this turn of the loop."""
         if not self._waiting:
             self._loop.call_soon(self._flush)

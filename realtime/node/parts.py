@@ -23,7 +23,7 @@ from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.node.answers import HubAnswers
 from realtime.node.background import Background
 from realtime.node.control import ControlHandler
-from realtime.node.drain import Connection, Drain
+from realtime.node.drain import Closable, Drain
 from realtime.node.first_and_last import FirstAndLast
 from realtime.node.hooks import Events, Hooks
 from realtime.node.hub import Hub
@@ -101,7 +101,7 @@ class NodeParts(Member):
         self.flusher = Flusher(self.loop)
         self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)
-        self._connections: dict[Connection, None] = {}
+        self._connections: dict[Closable, None] = {}
         self._drain = Drain(self.loop, self._connections, config.drain_seconds)
         self._make_subscriptions()
         self._make_limits()

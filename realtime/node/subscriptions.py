@@ -24,7 +24,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Broker, Presence
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Counters
-from realtime.node.feed import Feed, FeedState
+from realtime.node.feed import ChannelFeed, FeedState
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
 from realtime.node.subscriber import Subscriber
@@ -109,7 +109,7 @@ class Subscriptions:
         if options.presence and visible:
             await self._presence.add(channel, [info], self._config.client_presence_expire_interval)
 
-    async def _attempt(self, feed: Feed, work: Awaitable[None]) -> None:
+    async def _attempt(self, feed: ChannelFeed, work: Awaitable[None]) -> None:
         """Open a feed, or follow its stream, for this caller and all that wait.
 
         Raises:
@@ -126,7 +126,7 @@ class Subscriptions:
             raise
         self._maintenance.opened(feed)
 
-    async def _open(self, feed: Feed, positioned: bool) -> None:
+    async def _open(self, feed: ChannelFeed, positioned: bool) -> None:
         """Subscribe this node in the engine; follow the stream if the subscriber has a position."""
         follower = self._follower(feed) if positioned else None
         feed.open(follower)
@@ -134,13 +134,13 @@ class Subscriptions:
         if follower is not None:
             await follower.start()
 
-    async def _follow(self, feed: Feed) -> None:
+    async def _follow(self, feed: ChannelFeed) -> None:
         """Follow the stream of a feed that is open."""
         follower = self._follower(feed)
         feed.follow(follower)
         await follower.start()
 
-    def _follower(self, feed: Feed) -> StreamFollower:
+    def _follower(self, feed: ChannelFeed) -> StreamFollower:
         return StreamFollower(
             self._broker,
             feed.channel,
@@ -149,7 +149,7 @@ class Subscriptions:
             self._retries[self._broker.shard(feed.channel)],
         )
 
-    def _lose_positions(self, feed: Feed) -> None:
+    def _lose_positions(self, feed: ChannelFeed) -> None:
         """Tell the subscribers that the stream was lost: they come back and recover."""
         self._counters.lost_streams += 1
         for client in feed.cut_off():

@@ -26,7 +26,7 @@ from realtime import payload
 from realtime.config.options import Config
 from realtime.config.proxy_options import PROXIES
 from realtime.errors import InternalError
-from realtime.node.hooks import Caller, Handshake, Identity, Refresh, forwarded_headers
+from realtime.node.hooks import Caller, Handshake, Identity, Refreshed, forwarded_headers
 from realtime.payload import Payload
 from realtime.protocol.json_stream import ObjectDecoder
 from realtime.protocol.messages import ChannelName
@@ -145,12 +145,12 @@ class Endpoints:
 
         return await self._call("connect", caller, fields, responses.connect, identity)
 
-    async def refresh(self, caller: Caller) -> Refresh | None:
+    async def refresh(self, caller: Caller) -> Refreshed | None:
         """See `node.hooks.Hooks`. Errors and disconnects in the response have no effect."""
 
-        def until(result: responses.RefreshResult) -> Refresh | None:
+        def until(result: responses.RefreshResult) -> Refreshed | None:
             new_info = responses.info(result, caller.handshake)
-            return None if result.expired else Refresh(result.expire_at or 0, new_info)
+            return None if result.expired else Refreshed(result.expire_at or 0, new_info)
 
         fields: dict[str, object] = {"user": caller.user}
         return await self._call("refresh", caller, fields, responses.refresh, until, refusals=False)

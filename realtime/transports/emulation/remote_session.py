@@ -38,7 +38,7 @@ class SessionGoneError(Exception):
 class RelayedResponse:
     """A response that a session of another node writes to.
 
-    To its node it is a connection as others are, see `node.Connection`.
+    To its node it is a connection as others are, see `node.Closable`.
     """
 
     id = ""

@@ -11,7 +11,7 @@ import pytest
 
 from realtime.errors import DisconnectForced
 from realtime.node.node import Node
-from realtime.node.outbox import Flusher, Outbox
+from realtime.node.outbox import ClientOutbox, Flusher
 from realtime.serving import serving
 from realtime.transports.websocket import WebSocketConsumer
 from realtime.transports.websocket_transport import WebSocketTransport
@@ -158,7 +158,7 @@ async def test_nothing_follows_the_close_frame_while_the_peer_has_not_answered()
 
     loop = asyncio.get_running_loop()
     transport = WebSocketTransport(send, loop.create_task(asyncio.Event().wait()))
-    outbox = Outbox(
+    outbox = ClientOutbox(
         transport, Flusher(loop), binary=False, limit_bytes=0, overflow=lambda slow: None
     )
     closing = loop.create_task(transport.close(DisconnectForced.code, DisconnectForced.advice))

@@ -10,7 +10,7 @@ import pytest
 from realtime.config.reader import load
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import Caller, Hooks, Refresh
+from realtime.node.hooks import Caller, Hooks, Refreshed
 from realtime.node.node import Node
 from tests.conftest import connection_token
 from tests.live.proxy.application import Application
@@ -89,7 +89,7 @@ class BrokenHooks(Hooks):
 
     refreshes = True
 
-    async def refresh(self, caller: Caller, login: str) -> Refresh | None:
+    async def refresh(self, caller: Caller, login: str) -> Refreshed | None:
         raise LookupError("not thought of")
 
 

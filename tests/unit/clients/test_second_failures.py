@@ -11,7 +11,7 @@ import pytest
 
 from realtime.cluster.member import NewPublication
 from realtime.config.reader import load
-from realtime.node.hooks import Caller, Hooks, Refresh
+from realtime.node.hooks import Caller, Hooks, Refreshed
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
@@ -120,8 +120,8 @@ async def test_client_that_has_said_nothing_is_told_in_both_ways_that_the_node_s
 class Refreshing(Hooks):
     refreshes = True
 
-    async def refresh(self, caller: Caller, auth_session: str) -> Refresh | None:
-        return Refresh(time.time() + 100)
+    async def refresh(self, caller: Caller, auth_session: str) -> Refreshed | None:
+        return Refreshed(time.time() + 100)
 
 
 async def test_client_may_not_refresh_where_the_site_does(clock: Clock) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from realtime.errors import DisconnectSlow
-from realtime.node.outbox import Flusher, Outbox
+from realtime.node.outbox import ClientOutbox, Flusher
 from realtime.protocol.frames import Frame
 
 
@@ -54,7 +54,7 @@ class Peer:
     ) -> None:
         self.transport = RecordingTransport()
         self.overflows = 0
-        self.outbox = Outbox(
+        self.outbox = ClientOutbox(
             self.transport,
             flusher,
             binary=binary,

@@ -11,7 +11,7 @@ import pytest
 import realtime
 from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
-from realtime.node.feed import Feed, FeedState
+from realtime.node.feed import ChannelFeed, FeedState
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.protocol.v1.json import JSONCodec
 from realtime.protocol.v1.protobuf import ProtobufCodec
@@ -34,7 +34,7 @@ class CountingCodec(JSONCodec):
         return super().publication(channel, publication)
 
 
-def live(feed: Feed, *clients: RecordingClient, visible: bool = True) -> None:
+def live(feed: ChannelFeed, *clients: RecordingClient, visible: bool = True) -> None:
     for client in clients:
         feed.hold(client, visible=visible)
         feed.release(client)
@@ -43,17 +43,17 @@ def live(feed: Feed, *clients: RecordingClient, visible: bool = True) -> None:
 # the engine
 
 
-def state(feed: Feed) -> FeedState:
+def state(feed: ChannelFeed) -> FeedState:
     """The state now: a type checker believes that an attribute stays as it was."""
     return feed.state
 
 
-def waiting(feed: Feed) -> asyncio.Task[None]:
+def waiting(feed: ChannelFeed) -> asyncio.Task[None]:
     return asyncio.create_task(feed.wait())
 
 
 async def test_callers_wait_until_the_feed_is_open() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     assert state(feed) is FeedState.IDLE
 
     feed.open(None)
@@ -69,7 +69,7 @@ async def test_callers_wait_until_the_feed_is_open() -> None:
 
 
 async def test_callers_fail_with_an_attempt_that_failed_and_the_next_one_tries() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     feed.open(None)
     caller = waiting(feed)
     await turns()
@@ -85,7 +85,7 @@ async def test_callers_fail_with_an_attempt_that_failed_and_the_next_one_tries()
 
 
 async def test_callers_go_on_when_an_attempt_was_abandoned() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     feed.open(None)
     caller = waiting(feed)
     await turns()
@@ -97,7 +97,7 @@ async def test_callers_go_on_when_an_attempt_was_abandoned() -> None:
 
 
 async def test_caller_that_is_cancelled_does_not_end_the_attempt() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     feed.open(None)
     impatient, patient = waiting(feed), waiting(feed)
     await turns()
@@ -113,7 +113,7 @@ async def test_caller_that_is_cancelled_does_not_end_the_attempt() -> None:
 async def test_feed_that_is_closed_while_it_opens_stays_closed(clock: Clock) -> None:
     timers = Timers(asyncio.get_running_loop())
     called: list[int] = []
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     feed.open(None)
     caller = waiting(feed)
     await turns()
@@ -132,7 +132,7 @@ async def test_feed_that_is_closed_while_it_opens_stays_closed(clock: Clock) -> 
 
 
 def test_publication_reaches_every_live_subscriber_in_its_format() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     json_codec, protobuf_codec = JSONCodec(use_offset=True), ProtobufCodec(use_offset=True)
     clients = [
         RecordingClient("C1", codec=json_codec),
@@ -150,7 +150,7 @@ def test_publication_reaches_every_live_subscriber_in_its_format() -> None:
 
 
 def test_publication_is_encoded_once_per_codec() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     codec = CountingCodec()
     clients = [RecordingClient(f"C{number}", codec=codec) for number in range(10)]
     live(feed, *clients)
@@ -162,7 +162,7 @@ def test_publication_is_encoded_once_per_codec() -> None:
 
 
 def test_publication_is_kept_back_for_a_held_subscriber() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     client = RecordingClient()
     feed.hold(client)
     publications = [Publication(data(str(offset)), None, offset) for offset in (1, 2)]
@@ -175,7 +175,7 @@ def test_publication_is_kept_back_for_a_held_subscriber() -> None:
 
 
 def test_released_subscriber_is_served_from_then_on_and_nothing_is_kept_back() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     client = RecordingClient()
     feed.hold(client)
     feed.publish(Publication(data("1")))
@@ -188,7 +188,7 @@ def test_released_subscriber_is_served_from_then_on_and_nothing_is_kept_back() -
 
 
 def test_removed_subscriber_gets_nothing_more() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     first, second = RecordingClient("C1"), RecordingClient("C2")
     live(feed, first, second)
 
@@ -199,7 +199,7 @@ def test_removed_subscriber_gets_nothing_more() -> None:
 
 
 def test_join_and_leave_reach_live_subscribers_only() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     served, held = RecordingClient("C1"), RecordingClient("C2")
     live(feed, served)
     feed.hold(held)
@@ -213,7 +213,7 @@ def test_join_and_leave_reach_live_subscribers_only() -> None:
 
 
 def test_feed_that_was_cut_off_delivers_nothing() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     served, held = RecordingClient("C1", positioned="a"), RecordingClient("C2", positioned="a")
     live(feed, served)
     feed.hold(held)
@@ -226,7 +226,7 @@ def test_feed_that_was_cut_off_delivers_nothing() -> None:
 
 
 def test_subscribers_without_a_position_go_on_when_the_others_are_cut_off() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     positioned, other = RecordingClient("C1", positioned="a"), RecordingClient("C2")
     held = RecordingClient("C3")
     live(feed, positioned, other)
@@ -240,7 +240,7 @@ def test_subscribers_without_a_position_go_on_when_the_others_are_cut_off() -> N
 
 
 def test_subscribers_with_and_without_a_position_share_what_is_encoded() -> None:
-    feed, codec = Feed("a", OPTIONS), CountingCodec()
+    feed, codec = ChannelFeed("a", OPTIONS), CountingCodec()
     positioned = RecordingClient("C1", codec=codec, positioned="a")
     other = RecordingClient("C2", codec=codec)
     live(feed, positioned, other)
@@ -254,7 +254,7 @@ def test_subscribers_with_and_without_a_position_share_what_is_encoded() -> None
 
 
 def test_subscriber_that_does_not_listen_gets_publications_alone() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     client = RecordingClient("C1")
     feed.hold(client, hears_joins=False)
     feed.release(client)
@@ -267,7 +267,7 @@ def test_subscriber_that_does_not_listen_gets_publications_alone() -> None:
 
 @pytest.mark.parametrize("hears_leave", [True, False])
 def test_own_leave_is_kept_from_those_who_must_not_hear_it(hears_leave: bool) -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     leaving, other = RecordingClient("C1"), RecordingClient("C2")
     live(feed, leaving, other)
 
@@ -278,7 +278,7 @@ def test_own_leave_is_kept_from_those_who_must_not_hear_it(hears_leave: bool) ->
 
 
 def test_feed_counts_and_lists_its_subscribers() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     assert not feed
     held = RecordingClient("C1")
     served = RecordingClient("C2")
@@ -294,7 +294,7 @@ def test_feed_counts_and_lists_its_subscribers() -> None:
 
 
 def test_feed_without_subscribers_is_empty() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     held, served = RecordingClient("C1"), RecordingClient("C2")
     feed.hold(held)
     live(feed, served)
@@ -307,7 +307,7 @@ def test_feed_without_subscribers_is_empty() -> None:
 
 
 def test_hidden_subscriber_is_served_and_neither_counted_nor_present() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     client, observer = RecordingClient("C1"), RecordingClient("C2")
     live(feed, client)
     live(feed, observer, visible=False)
@@ -321,7 +321,7 @@ def test_hidden_subscriber_is_served_and_neither_counted_nor_present() -> None:
 
 
 def test_leaving_subscriber_is_hidden_until_it_is_removed() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     first, second = RecordingClient("C1"), RecordingClient("C2")
     live(feed, first, second)
 
@@ -337,7 +337,7 @@ def test_leaving_subscriber_is_hidden_until_it_is_removed() -> None:
 
 
 def test_subscribers_that_were_cut_off_are_not_counted_whether_they_leave_or_not() -> None:
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     client, observer, held = (RecordingClient(f"C{number}", positioned="a") for number in range(3))
     live(feed, client)
     live(feed, observer, visible=False)
@@ -355,7 +355,7 @@ def test_subscribers_that_were_cut_off_are_not_counted_whether_they_leave_or_not
 async def test_closed_feed_lets_go_of_its_timer(clock: Clock) -> None:
     timers = Timers(asyncio.get_running_loop())
     called: list[int] = []
-    feed = Feed("a", OPTIONS)
+    feed = ChannelFeed("a", OPTIONS)
     feed.open(None)
     feed.opened(clock.now, timers.timer(lambda: called.append(1)))
     feed.schedule(clock.now + 1)

@@ -7,7 +7,7 @@ import asyncio
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
 from realtime.engine.memory import MemoryBroker
-from realtime.node.feed import Feed
+from realtime.node.feed import ChannelFeed
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
@@ -18,7 +18,7 @@ HISTORY = ChannelOptions(history_size=10, history_lifetime=300)
 
 async def test_held_subscriber_without_a_position_gets_nothing_from_before_it_came() -> None:
     broker = MemoryBroker(Timers(asyncio.get_running_loop()))
-    feed = Feed("a", HISTORY)
+    feed = ChannelFeed("a", HISTORY)
     follower = StreamFollower(broker, "a", feed.publish_followed, lambda: None)
     feed.open(follower)
     await follower.start()
@@ -40,7 +40,7 @@ async def test_held_subscriber_without_a_position_gets_nothing_from_before_it_ca
     assert [each.offset for each in feed.held(positioned)] == [first.offset, second.offset]
 
 
-async def publish(broker: MemoryBroker, feed: Feed) -> Publication:
+async def publish(broker: MemoryBroker, feed: ChannelFeed) -> Publication:
     """Publish, and give the feed what arrives."""
     position = (await broker.publish(Outgoing("a", Publication(data("1")), HISTORY))).position
     assert isinstance(position, StreamPosition)

@@ -1,4 +1,4 @@
-"""Outbox and flusher: one frame a turn, shared frames."""
+"""ClientOutbox and flusher: one frame a turn, shared frames."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from realtime.node.outbox import Batch, Flusher, Outbox
+from realtime.node.outbox import ClientOutbox, Flusher, MessageBatch
 from realtime.protocol.frames import Frame
 from tests.unit.node.outbox_parts import Peer, RecordingTransport
 from tests.unit.parts import quickly, turns
@@ -19,7 +19,7 @@ WORDS = [b"one\n", b"two\n", b"three\n"]
 
 def batches() -> int:
     """How many batches there are in this process."""
-    return sum(type(thing) is Batch for thing in gc.get_objects())
+    return sum(type(thing) is MessageBatch for thing in gc.get_objects())
 
 
 async def test_message_leaves_within_the_turn_it_came_in(flusher: Flusher) -> None:
@@ -158,7 +158,7 @@ async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
             return super().send(frame)
 
     asking = Answering()
-    outbox = Outbox(asking, flusher, binary=False, limit_bytes=0, overflow=lambda slow: None)
+    outbox = ClientOutbox(asking, flusher, binary=False, limit_bytes=0, overflow=lambda slow: None)
     outbox.append(b"a\n")
     await turns()
 
