@@ -10,7 +10,6 @@ import pytest
 import realtime
 from tests.conftest import connection_token
 from tests.live.configurations import (
-    BAD_REQUEST,
     EXPIRED,
     INSECURE,
     INVALID_TOKEN,
@@ -80,28 +79,6 @@ async def test_refresh_by_a_token_without_exp_leaves_the_old_expiry_running(
 
     assert result == {"client": client.client, "version": realtime.__version__}
     assert await client.closed() == EXPIRED
-
-
-@pytest.mark.parametrize("params", [b"5", b'{"token":5}', b"[]", b'{"token":""}', b"{}"])
-async def test_refresh_without_a_token_is_a_bad_request(
-    serve: Serve, connect: Connect, params: bytes
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    await client.send_params("refresh", params)
-
-    assert await client.closed() == BAD_REQUEST
-
-
-@pytest.mark.parametrize("params", [b"", b"\x0a\x00", b"\x0a\x05ab"])
-async def test_refresh_without_a_token_is_a_bad_request_in_protobuf(
-    serve: Serve, connect: Connect, params: bytes
-) -> None:
-    client = await connect(serve(**MAIN), format_name="protobuf")
-
-    await client.send_params("refresh", params)
-
-    assert await client.closed() == BAD_REQUEST
 
 
 @pytest.mark.parametrize(

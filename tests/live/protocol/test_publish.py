@@ -12,11 +12,8 @@ import pytest
 
 from tests.conftest import connection_token, subscription_token
 from tests.live.configurations import (
-    BAD_REQUEST,
     BAD_REQUEST_ERROR,
     MAIN,
-    NAMESPACE_NOT_FOUND,
-    NOT_AVAILABLE,
     OFFSET,
     PERMISSION_DENIED,
     Connect,
@@ -25,95 +22,6 @@ from tests.live.configurations import (
 )
 from tests.protocol_client import ProtocolClient
 from tests.server import API_KEY, Server
-
-# the checks, in order
-
-
-@pytest.mark.parametrize(
-    "params",
-    [
-        "5",
-        "[]",
-        "{}",
-        '{"channel":5,"data":1}',
-        '{"channel":"","data":1}',
-        '{"data":1}',
-        '{"channel":"open:a"}',
-        '{"channel":"nope:a"}',
-        '{"channel":"closed:a"}',
-    ],
-)
-async def test_undecodable_params_and_absent_data_are_a_bad_request(
-    serve: Serve, connect: Connect, params: str
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    await client.send_params("publish", params.encode())
-
-    assert await client.closed() == BAD_REQUEST
-
-
-@pytest.mark.parametrize("channel", ["open:a", "nope:a", "closed:a"])
-async def test_data_of_zero_bytes_are_absent_in_protobuf(
-    serve: Serve, connect: Connect, channel: str
-) -> None:
-    client = await connect(serve(**MAIN), format_name="protobuf")
-
-    await client.send("publish", {"channel": channel, "data": b""})
-
-    assert await client.closed() == BAD_REQUEST
-
-
-@pytest.mark.parametrize(
-    ("channel", "error"),
-    {
-        "nope:a": NAMESPACE_NOT_FOUND,
-        "plain": PERMISSION_DENIED,
-        "ns:a": PERMISSION_DENIED,
-        "closed:a": PERMISSION_DENIED,
-        "members:a": PERMISSION_DENIED,
-        "proxied_closed:a": PERMISSION_DENIED,
-        "proxied_members:a": PERMISSION_DENIED,
-        "proxied_publish:a": NOT_AVAILABLE,
-    }.items(),
-)
-async def test_publish_is_refused(
-    serve: Serve, connect: Connect, format_name: str, channel: str, error: dict[str, Any]
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    assert await client.error("publish", {"channel": channel, "data": {"n": 1}}) == error
-
-
-async def test_subscriber_reaches_the_proxy_that_is_not_there(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    channel = f"proxied_members:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-
-    assert await client.error("publish", {"channel": channel, "data": 1}) == NOT_AVAILABLE
-
-
-async def test_subscriber_may_publish_where_only_subscribers_may(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    channel = f"members:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-
-    assert await client.result("publish", {"channel": channel, "data": 1}) == {}
-
-    await client.result("unsubscribe", {"channel": channel})
-    assert await client.error("publish", {"channel": channel, "data": 1}) == PERMISSION_DENIED
-
-
-async def test_anonymous_user_may_publish_where_clients_may(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN), user="")
-
-    assert await client.result("publish", {"channel": f"open:{unique}", "data": 1}) == {}
 
 
 @pytest.mark.parametrize(

@@ -8,12 +8,8 @@ import pytest
 
 from tests.conftest import connection_token, subscription_token
 from tests.live.configurations import (
-    BAD_REQUEST,
     MAIN,
-    NAMESPACE_NOT_FOUND,
-    NOT_AVAILABLE,
     OFFSET,
-    PERMISSION_DENIED,
     UNRECOVERABLE_POSITION,
     Connect,
     Options,
@@ -23,76 +19,6 @@ from tests.live.configurations import (
 
 METHODS = ["presence", "presence_stats", "history"]
 VARIANTS = pytest.mark.parametrize("options", [MAIN, OFFSET], ids=["seq", "offset"])
-
-
-# the checks, in order
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("params", [b"5", b"[]", b"{}", b'{"channel":5}', b'{"channel":""}'])
-async def test_undecodable_params_and_no_channel_are_a_bad_request(
-    serve: Serve, connect: Connect, method: str, params: bytes
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    await client.send_params(method, params)
-
-    assert await client.closed() == BAD_REQUEST
-
-
-@pytest.mark.parametrize(
-    ("method", "channel", "error"),
-    [
-        *((method, "nope:a", NAMESPACE_NOT_FOUND) for method in METHODS),
-        *((method, "ns:a", NOT_AVAILABLE) for method in METHODS),
-        *((method, "hidden:a", NOT_AVAILABLE) for method in METHODS),
-        ("history", "size_only:a", NOT_AVAILABLE),
-        ("history", "lifetime_only:a", NOT_AVAILABLE),
-        ("history", "present:a", NOT_AVAILABLE),
-        ("presence", "kept:a", NOT_AVAILABLE),
-        ("presence_stats", "kept:a", NOT_AVAILABLE),
-        ("presence", "present:a", PERMISSION_DENIED),
-        ("presence_stats", "present:a", PERMISSION_DENIED),
-        ("history", "kept:a", PERMISSION_DENIED),
-    ],
-)
-async def test_query_of_a_client_that_is_not_subscribed_is_refused(
-    serve: Serve,
-    connect: Connect,
-    format_name: str,
-    method: str,
-    channel: str,
-    error: dict[str, Any],
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    assert await client.error(method, {"channel": channel}) == error
-
-
-@pytest.mark.parametrize("method", METHODS)
-@pytest.mark.parametrize("namespace", ["ns", "hidden"])
-async def test_query_stays_off_for_subscribers_where_it_is_off(
-    serve: Serve, connect: Connect, unique: str, format_name: str, method: str, namespace: str
-) -> None:
-    channel = f"{namespace}:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-
-    assert await client.error(method, {"channel": channel}) == NOT_AVAILABLE
-
-
-@pytest.mark.parametrize("method", METHODS)
-async def test_query_after_unsubscribe_is_error_103(
-    serve: Serve, connect: Connect, unique: str, format_name: str, method: str
-) -> None:
-    channel = f"recover:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-    await client.result(method, {"channel": channel})
-
-    await client.result("unsubscribe", {"channel": channel})
-
-    assert await client.error(method, {"channel": channel}) == PERMISSION_DENIED
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -309,25 +235,3 @@ async def test_send_gets_no_reply(serve: Serve, connect: Connect, format_name: s
 
     await client.reply(ping)
     assert [message["id"] for message in client.received] == [ping]
-
-
-@pytest.mark.parametrize(
-    "params", [None, {}, {"data": 1}, {"data": {"a": 1}, "method": "get"}], ids=str
-)
-async def test_rpc_without_a_proxy_is_error_108(
-    serve: Serve, connect: Connect, format_name: str, params: dict[str, Any] | None
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    assert await client.error("rpc", params) == NOT_AVAILABLE
-
-
-@pytest.mark.parametrize("params", [b"5", b"[]", b'{"method":5}'])
-async def test_undecodable_params_of_rpc_are_a_bad_request(
-    serve: Serve, connect: Connect, params: bytes
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    await client.send_params("rpc", params)
-
-    assert await client.closed() == BAD_REQUEST

@@ -1,89 +1,18 @@
-"""subscribe and unsubscribe: the order of checks, and what other subscribers see.
+"""subscribe and unsubscribe: what other subscribers see, and when.
 
-docs/protocol.md, 3.6, 3.10 and 3.14. Names of channels: test_channel_names.
+docs/protocol.md, 3.6, 3.10 and 3.14. Refusals: test_refusals.
 """
 
 from __future__ import annotations
 
-import pytest
-
 from tests.conftest import connection_token, subscription_token
 from tests.live.configurations import (
-    ALREADY_SUBSCRIBED,
-    BAD_REQUEST,
     LIMIT_EXCEEDED,
-    LIMITED,
     MAIN,
-    NAMESPACE_NOT_FOUND,
-    NOT_AVAILABLE,
-    PERMISSION_DENIED,
     Connect,
     Serve,
     info_of,
 )
-from tests.protocol_client import ProtocolClient
-
-# the checks of subscribe, in order
-
-
-async def at_the_limit(serve: Serve, connect: Connect, unique: str) -> ProtocolClient:
-    """A client that has two subscriptions, one of them `unique`, and may have no more."""
-    client: ProtocolClient = await connect(serve(**LIMITED), user=unique)
-    await client.result("subscribe", {"channel": unique})
-    await client.result("subscribe", {"channel": f"{unique}other"})
-    return client
-
-
-async def test_empty_channel_is_noticed_before_the_channel_limit(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await at_the_limit(serve, connect, unique)
-
-    await client.send("subscribe", {"channel": ""})
-
-    assert await client.closed() == BAD_REQUEST
-
-
-async def test_length_is_checked_before_the_namespace(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    assert await client.error("subscribe", {"channel": "nope:" + "a" * 251}) == LIMIT_EXCEEDED
-
-
-async def test_new_channel_at_the_limit_is_error_106(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await at_the_limit(serve, connect, unique)
-
-    assert await client.error("subscribe", {"channel": f"{unique}third"}) == LIMIT_EXCEEDED
-
-
-async def test_existing_channel_at_the_limit_is_error_106_and_not_105(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await at_the_limit(serve, connect, unique)
-
-    assert await client.error("subscribe", {"channel": unique}) == LIMIT_EXCEEDED
-
-
-async def test_channel_limit_is_checked_before_the_namespace(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await at_the_limit(serve, connect, unique)
-
-    assert await client.error("subscribe", {"channel": "nope:a"}) == LIMIT_EXCEEDED
-
-
-async def test_unsubscribe_makes_room_below_the_channel_limit(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await at_the_limit(serve, connect, unique)
-
-    await client.result("unsubscribe", {"channel": unique})
-
-    assert await client.result("subscribe", {"channel": f"{unique}third"}) == {}
 
 
 async def test_channel_limit_is_128_when_the_option_is_not_set(
@@ -95,113 +24,6 @@ async def test_channel_limit_is_128_when_the_option_is_not_set(
         assert await client.reply(command_id) == {"id": command_id, "result": {}}
 
     assert await client.error("subscribe", {"channel": unique}) == LIMIT_EXCEEDED
-
-
-async def test_second_subscribe_to_the_same_channel_is_error_105(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": unique})
-
-    assert await client.error("subscribe", {"channel": unique}) == ALREADY_SUBSCRIBED
-
-
-async def test_existing_subscription_is_noticed_before_a_bad_token(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    token = subscription_token(client.client, f"${unique}")
-    await client.result("subscribe", {"channel": f"${unique}", "token": token})
-
-    assert await client.error("subscribe", {"channel": f"${unique}"}) == ALREADY_SUBSCRIBED
-
-
-@pytest.mark.parametrize(
-    ("user", "channel"),
-    [("", "nope:a"), ("17", "nope:a#18"), ("17", "$nope:a")],
-    ids=["anonymous user", "user-limited", "private"],
-)
-async def test_namespace_is_checked_before_permissions(
-    serve: Serve, connect: Connect, format_name: str, user: str, channel: str
-) -> None:
-    client = await connect(serve(**MAIN), user=user)
-
-    assert await client.error("subscribe", {"channel": channel}) == NAMESPACE_NOT_FOUND
-
-
-@pytest.mark.parametrize(
-    ("user", "channel"),
-    [("17", "$server_side:a"), ("", "$ns:a"), ("17", "$a#18")],
-    ids=["server_side", "anonymous user", "user-limited"],
-)
-async def test_permissions_are_checked_before_the_token(
-    serve: Serve, connect: Connect, format_name: str, user: str, channel: str
-) -> None:
-    client = await connect(serve(**MAIN), user=user)
-    expired = subscription_token(client.client, channel, ttl=-10)
-
-    error = await client.error("subscribe", {"channel": channel, "token": expired})
-
-    assert error == PERMISSION_DENIED
-
-
-@pytest.mark.parametrize(
-    ("user", "channel"),
-    [("", "proxied:a"), ("17", "proxied:a#18")],
-    ids=["anonymous user", "user-limited"],
-)
-async def test_permissions_are_checked_before_the_proxy(
-    serve: Serve, connect: Connect, format_name: str, user: str, channel: str
-) -> None:
-    client = await connect(serve(**MAIN), user=user)
-
-    assert await client.error("subscribe", {"channel": channel}) == PERMISSION_DENIED
-
-
-async def test_subscribe_proxy_without_an_endpoint_is_error_108(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    assert await client.error("subscribe", {"channel": f"proxied:{unique}"}) == NOT_AVAILABLE
-
-
-async def test_private_channel_is_not_a_matter_of_the_proxy(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    channel = f"$proxied:{unique}"
-    client = await connect(serve(**MAIN))
-    token = subscription_token(client.client, channel)
-
-    assert await client.result("subscribe", {"channel": channel, "token": token}) == {}
-
-
-async def test_user_limited_channel_is_not_a_matter_of_the_proxy(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN), user="17")
-
-    assert await client.result("subscribe", {"channel": f"proxied:{unique}#17"}) == {}
-
-
-async def test_anonymous_user_needs_the_option_anonymous(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN), user="")
-
-    assert await client.error("subscribe", {"channel": f"ns:{unique}"}) == PERMISSION_DENIED
-    assert await client.result("subscribe", {"channel": f"anonymous:{unique}"}) == {}
-
-
-async def test_refused_subscribe_leaves_nothing_behind(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**MAIN)
-    client = await connect(server, user="17")
-    await client.error("subscribe", {"channel": f"joined:{unique}#18"})
-
-    assert f"joined:{unique}#18" not in server.api("channels")["result"]["channels"]
-    assert server.api("presence", channel=f"joined:{unique}#18") == {"result": {"presence": {}}}
 
 
 async def test_recover_in_a_channel_that_is_not_recoverable_changes_nothing(

@@ -165,17 +165,6 @@ async def test_sub_refresh_replaces_the_channel_info_also_by_nothing(
 # the checks of sub_refresh, in order
 
 
-@pytest.mark.parametrize("params", [b"5", b"[]", b"{}", b'{"channel":5}', b'{"channel":""}'])
-async def test_sub_refresh_without_a_channel_is_a_bad_request(
-    serve: Serve, connect: Connect, params: bytes
-) -> None:
-    client = await connect(serve(**MAIN))
-
-    await client.send_params("sub_refresh", params)
-
-    assert await client.closed() == BAD_REQUEST
-
-
 @pytest.mark.parametrize("token", ["", "rubbish"])
 async def test_sub_refresh_without_a_subscription_is_error_103_whatever_the_token(
     serve: Serve, connect: Connect, unique: str, format_name: str, token: str
