@@ -62,6 +62,7 @@ from realtime.errors import (
     Error,
     UnrecoverablePosition,
 )
+from realtime.node.feed import ChannelFeed
 from realtime.node.node import Node
 from realtime.node.outbox import ClientOutbox
 from realtime.node.subscriber import Subscriber
@@ -183,7 +184,7 @@ class ClientSubscriptions:
         result = SubscribeResult(
             recoverable=subscription.recoverable,
             positioned=positioned,
-            position=self._node.subscriptions.position(wanted.channel) if positioned else None,
+            position=self._node.hub.feeds[wanted.channel].position if positioned else None,
             data=wanted.data,
         )
         self._tell(wanted, result)
@@ -412,8 +413,8 @@ class Subscribing:
             DisconnectInsufficientState: the buffered publications do not continue history.
             UnrecoverablePosition: the client asked for this error instead of a new beginning.
         """
-        channel, subscriptions = self._channel, self._node.subscriptions
-        result = self._result(subscriptions.position(channel))
+        channel, feed = self._channel, self._node.hub.feeds[self._channel]
+        result = self._result(feed)
         if result.was_recovering:
             how = "recovered" if result.recovered else "not recovered"
             self._node.counters.recoveries.add(how)
@@ -421,21 +422,20 @@ class Subscribing:
             raise UnrecoverablePosition
         if self._pending.unsubscribed:
             return result
-        held = subscriptions.held(channel, self._client)
+        held = feed.held(self._client)
         # those with an offset are in the result, or older than its position
         positioned = self._subscription.positioned
         kept = [each for each in held if not (positioned and each.offset)]
         self._kept = recovery.passing(kept, self.tags_filter)
-        subscriptions.release(channel, self._client, self.tags_filter)
+        feed.release(self._client, self.tags_filter)
         self._held = False
         del self._session.pending[channel]
         self._session.subscriptions[channel] = self._subscription
         self._owner._emit("subscribed", channel)
         return result
 
-    def _result(self, top: StreamPosition | None) -> SubscribeResult:
-        """Build the result. `top`: the position of all live subscribers with a position."""
-        subscription, since = self._subscription, self._since
+    def _result(self, feed: ChannelFeed) -> SubscribeResult:
+        subscription, since, top = self._subscription, self._since, feed.position
         result = SubscribeResult(
             data=self.data,
             recoverable=subscription.recoverable,
@@ -445,8 +445,7 @@ class Subscribing:
         )
         if self._recovered is None or since is None or self._pending.unsubscribed:
             return result
-        held = self._node.subscriptions.held(self._channel, self._client)
-        merged = recovery.merge(self._recovered, held)
+        merged = recovery.merge(self._recovered, feed.held(self._client))
         if merged is None or merged.position != top:
             raise DisconnectInsufficientState
         # behind `merge`, which looks for gaps

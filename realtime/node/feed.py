@@ -316,6 +316,11 @@ class ChannelFeed:
         group = None if self._filtered is None else self._filtered.get(client)
         return group or Group(client.codec)
 
+    @property
+    def position(self) -> StreamPosition | None:
+        """What all live subscribers with a position have reached; None where none has one."""
+        return None if self.follower is None else self.follower.position
+
     def hold(self, client: Subscriber, *, visible: bool = True, hears_joins: bool = True) -> None:
         """Add a subscriber, and keep its publications back.
 
@@ -336,7 +341,11 @@ class ChannelFeed:
         return self._held.get(client, [])
 
     def release(self, client: Subscriber, tags_filter: TagsFilter | None = None) -> None:
-        """Make a held subscriber live: it gets what is published now, and passes its filter."""
+        """Make a held subscriber live: it gets what is published now, and passes its filter.
+
+        With a position it has everything up to `position`, what was kept back for it included.
+        Call it in the turn of the loop in which these were read.
+        """
         del self._held[client]
         if tags_filter is not None:
             self._filtered = self._filtered or {}

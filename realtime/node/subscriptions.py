@@ -29,7 +29,7 @@ from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
 from realtime.node.subscriber import Subscriber
 from realtime.node.user_joins import UserJoins, is_one
-from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import ChannelName, ClientInfo, StreamPosition
 from realtime.streams import recovery
 from realtime.streams.follower import StreamFollower
 from realtime.streams.recovery import Recovered
@@ -79,7 +79,7 @@ class Subscriptions:
         visible: bool = True,
         hears_joins: bool = True,
     ) -> None:
-        """Make a client a subscriber, held until `release`, and record its presence.
+        """Make a client a subscriber, held in its feed, and record its presence.
 
         Args:
             channel: the name of the channel.
@@ -160,10 +160,6 @@ class Subscriptions:
         """How often a stream was read because publications were missing, or perhaps were."""
         return sum(retries.reads for retries in self._retries.values())
 
-    def held(self, channel: ChannelName, client: Subscriber) -> list[Publication]:
-        """Return the publications kept back for a held subscriber, in order of arrival."""
-        return self._hub.feeds[channel].held(client)
-
     async def catch_up(
         self,
         channel: ChannelName,
@@ -204,24 +200,6 @@ class Subscriptions:
                 raise EngineUnavailable(
                     f"the stream could not be followed within {CATCH_UP_TIMEOUT:g} s"
                 ) from None
-
-    def position(self, channel: ChannelName) -> StreamPosition | None:
-        """Return the position that all live subscribers with a position have reached.
-
-        None where no subscriber has one.
-        """
-        follower = self._hub.feeds[channel].follower
-        return None if follower is None else follower.position
-
-    def release(
-        self, channel: ChannelName, client: Subscriber, tags_filter: TagsFilter | None = None
-    ) -> None:
-        """Make a held subscriber live; with a filter it gets only what passes that.
-
-        With a position it has everything up to `position`, what was kept back for
-        it included. Call it in the same turn of the loop in which these were read.
-        """
-        self._hub.feeds[channel].release(client, tags_filter)
 
     async def join(self, channel: ChannelName, info: ClientInfo, options: ChannelOptions) -> None:
         """Publish a join, if the channel has join_leave. A failure is logged."""

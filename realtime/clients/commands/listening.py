@@ -238,7 +238,7 @@ def _share_codec(
 ) -> None:
     """Give a listener with one channel the codec that knows the channel and its epoch."""
     for channel, made in subscriptions.items():
-        top = listener.node.subscriptions.position(channel) if made.recoverable else None
+        top = listener.node.hub.feeds[channel].position if made.recoverable else None
         epoch = None if top is None else top.epoch
         listener.codec = codecs.of_channel(request.is_text, channel, epoch)
 

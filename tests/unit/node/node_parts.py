@@ -45,7 +45,7 @@ async def subscribe(
     if options.history_recover:
         client.positioned.add(channel)
     await node.subscriptions.add(channel, client, options, info, visible=visible)
-    node.subscriptions.release(channel, client)
+    node.hub.feeds[channel].release(client)
 
 
 async def publish(node: Node, options: ChannelOptions, value: int, channel: str = "a") -> None:

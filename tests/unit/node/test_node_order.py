@@ -231,7 +231,7 @@ async def test_held_subscriber_gets_nothing_and_its_publications_are_kept_back(n
     await publish(node, RECOVERABLE, 1)
 
     assert (published(served), published(held)) == ([1], [])
-    assert [publication.offset for publication in node.subscriptions.held("a", held)] == [1]
+    assert [publication.offset for publication in node.hub.feeds["a"].held(held)] == [1]
 
 
 async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node: Node) -> None:
@@ -243,12 +243,12 @@ async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node
     await lose(node, RECOVERABLE, 2)
     await publish(node, RECOVERABLE, 3)
     epoch = (await node.broker.position("a")).epoch
-    assert node.subscriptions.position("a") == StreamPosition(1, epoch)
+    assert node.hub.feeds["a"].position == StreamPosition(1, epoch)
     await eventually(lambda: published(served) == [1, 2, 3])
 
     assert published(held) == []
-    assert [publication.offset for publication in node.subscriptions.held("a", held)] == [1, 2, 3]
-    assert node.subscriptions.position("a") == await node.broker.position("a")
+    assert [publication.offset for publication in node.hub.feeds["a"].held(held)] == [1, 2, 3]
+    assert node.hub.feeds["a"].position == await node.broker.position("a")
 
 
 async def test_held_subscriber_is_closed_too_when_a_gap_cannot_be_filled(node: Node) -> None:
@@ -280,7 +280,7 @@ async def test_channel_without_recovery_has_no_position(
 ) -> None:
     await subscribe(node, RecordingClient(), options)
 
-    assert node.subscriptions.position("a") is None
+    assert node.hub.feeds["a"].position is None
 
 
 async def test_publication_for_a_channel_without_local_subscribers_is_dropped(node: Node) -> None:
