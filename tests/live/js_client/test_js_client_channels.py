@@ -64,9 +64,7 @@ async def test_tags_change_nothing_for_a_client_that_knows_none(
     await client.subscribe(unique)
     server.publish(unique, 1)
     plain = await client.event("publish", unique)
-
     result(server, "publish", channel=unique, data=1, tags={"team": "red"})
-
     assert await client.event("publish", unique) == plain
 
 
@@ -76,7 +74,6 @@ async def test_two_clients_hear_each_other_in_order(connect_js: NewClient, uniqu
     players = [await connect_js(), await connect_js()]
     for player in players:
         await player.subscribe(channel)
-
     for number in range(20):
         await players[number % 2].publish(channel, number)
         for player in players:
@@ -99,9 +96,7 @@ async def test_payload_of_a_client_arrives_unchanged(
     channel = f"chat:{unique}"
     publisher, subscriber = await connect_js(), await connect_js()
     await subscriber.subscribe(channel)
-
     await publisher.publish(channel, data)
-
     assert await subscriber.publication(channel) == data
 
 
@@ -112,10 +107,8 @@ async def test_text_that_a_transport_may_take_for_its_own_arrives_unchanged(
     client = await connect_js()
     await client.subscribe(unique)
     texts = ["100% %41 %25 %zz", "a+b&d=1", "\r\n\r\ndata: o\n", "</script>", "\u2028 é 🚀"]
-
     for text in texts:
         server.publish(unique, text)
-
     assert await client.publications(unique, len(texts)) == texts
 
 
@@ -127,9 +120,7 @@ async def test_payload_of_two_megabytes_from_the_server_api_arrives_unchanged(
     client = await connect_js()
     await client.subscribe(unique)
     data = "0123456789abcdef" * 131_072
-
     server.publish(unique, data)
-
     assert await client.publication(unique) == data
 
 
@@ -175,10 +166,8 @@ async def test_subscriber_sees_joins_its_own_included(connect_js: NewClient, uni
     channel = f"chat:{unique}"
     ann = await connect_js(user="ann", info={"name": "Ann"})
     bob = await connect_js(user="bob")
-
     await ann.subscribe(channel)
     await bob.subscribe(channel)
-
     first, second = await ann.event("join", channel), await ann.event("join", channel)
     assert first["info"] == {"user": "ann", "client": ann.id, "conn_info": {"name": "Ann"}}
     assert second["info"] == {"user": "bob", "client": bob.id}
@@ -192,9 +181,7 @@ async def test_subscriber_sees_another_one_leave(
     ann, bob = await connect_js(user="ann"), await connect_js(user="bob")
     await ann.subscribe(channel)
     await bob.subscribe(channel)
-
     await bob.call(way, channel=channel)
-
     assert await ann.event("leave", channel) == {"info": {"user": "bob", "client": bob.id}}
 
 
@@ -207,8 +194,6 @@ async def test_history_is_oldest_first(connect_js: NewClient, server: Server, un
         server.publish(channel, {"number": number})
     client = await connect_js()
     await client.subscribe(channel)
-
     history = await client.call("history", channel=channel)
-
     kept = [publication["data"] for publication in history["publications"]]
     assert kept == [{"number": 1}, {"number": 2}, {"number": 3}]

@@ -87,9 +87,7 @@ async def test_client_that_disconnects_is_gone_on_the_server(
     channel = f"chat:{unique}"
     client = await connect_js()
     await client.subscribe(channel)
-
     await client.call("disconnect")
-
     assert await client.event("disconnect") == {"reason": "client", "reconnect": False}
     wait_until(lambda: server.api("presence", channel=channel) == {"result": {"presence": {}}})
 
@@ -98,12 +96,10 @@ async def test_client_that_disconnects_is_gone_on_the_server(
 async def test_pings_are_answered(connect_js: NewClient) -> None:
     client = await connect_js(pingInterval=10, pongWaitTimeout=10_000)
     pings = 5
-
     async with asyncio.timeout(10):
         # each ping follows the answer to the one before
         while (socket := await client.call("socket"))["received"] < 1 + pings:
             await asyncio.sleep(0.01)  # the driver counts frames and does not announce them
-
     assert socket["sent"] >= 1 + pings
     assert client.unread("disconnect") == []
 
@@ -118,9 +114,7 @@ async def test_invalid_token_is_one_disconnect_and_no_reconnect(
     refused_way, other_way = await new_proxy(server), await new_proxy(server)
     refused = await new_client(token="not.a.token", through=refused_way)
     other = await connect_js(through=other_way)
-
     await refused.call("connect")
-
     assert await refused.event("disconnect") == {"reason": "invalid token", "reconnect": False}
     await assert_stays_away(refused, refused_way, other, other_way)
 
@@ -130,9 +124,7 @@ async def test_client_with_an_expired_token_refreshes_it_and_connects(
     new_client: NewClient, unique: str
 ) -> None:
     client = await new_client(token=connection_token(unique, ttl=-10))
-
     await client.call("connect")
-
     assert await client.event("disconnect") == {"reason": "connect error", "reconnect": True}
     await client.refresh_with(connection_token(unique))
     await client.connected()
@@ -144,10 +136,8 @@ async def test_expiring_connection_asks_for_a_token_each_time_it_expires(
     connect_js: NewClient, unique: str
 ) -> None:
     client = await connect_js(token=connection_token(unique, ttl=SOON))
-
     await client.refresh_with(connection_token(unique, ttl=SOON))
     await client.refresh_with(connection_token(unique, ttl=300))
-
     await client.settle()
     assert client.unread("disconnect") == []
 
@@ -162,9 +152,7 @@ async def test_disconnect_by_the_server_api_is_final(
     way, other_way = await new_proxy(server), await new_proxy(server)
     client = await connect_js(user=unique, through=way)
     other = await connect_js(user=f"not {unique}", through=other_way)
-
     server.api("disconnect", user=unique)
-
     assert await client.event("disconnect") == {"reason": "force disconnect", "reconnect": False}
     await assert_stays_away(client, way, other, other_way)
 
@@ -176,9 +164,7 @@ async def test_stopping_server_says_shutdown_and_to_reconnect(
     stopping = restartable(0)
     # a ping to a session that has ended fails, and a client that polls may not have read why
     clients = await crowd(stopping, pingInterval=25_000)
-
     await asyncio.to_thread(stopping.terminate)
-
     expected = {"reason": "shutdown", "reconnect": True}
     for client in clients:
         assert await client.event("disconnect") == expected, client.build

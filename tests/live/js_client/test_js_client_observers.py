@@ -38,9 +38,7 @@ async def test_observer_whose_token_expires_goes_on_with_a_new_one(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
     client = await connect_js(token=watching(unique, ttl=SOON))
-
     await client.refresh_with(watching(unique))
-
     # the window to refresh is over when a connection that did not use it is closed
     late = await connect_js(token=watching(unique, ttl=SOON))
     await late.event("disconnect")

@@ -15,9 +15,7 @@ async def test_private_channel_opens_with_a_token_for_client_and_channel(
 ) -> None:
     channel = f"$chat:{unique}"
     client = await connect_js()
-
     await client.call("subscribe", channel=channel)
-
     question = await client.grant()
     assert question.data == {"client": client.id, "channels": [channel]}
     await client.event("subscribe", channel)
@@ -52,11 +50,9 @@ async def test_expiring_subscription_asks_for_a_token_each_time_it_expires(
     channel = f"${unique}"
     client = await connect_js()
     await client.subscribe(channel, ttl=SOON)
-
     for ttl in (SOON, 300):
         question = await client.grant(ttl=ttl)
         assert question.data == {"client": client.id, "channels": [channel]}
-
     await client.settle()
     assert client.unread("disconnect") == []
 

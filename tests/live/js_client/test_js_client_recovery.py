@@ -75,7 +75,6 @@ async def test_large_publications_are_recovered(
     client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
     await subscribed(client, server, channel, 1)
-
     missed = [f"{number} " + "x" * 500_000 for number in range(KEPT)]
     async with client.away(proxy):
         publish(server, channel, *missed)

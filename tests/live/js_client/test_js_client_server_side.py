@@ -23,7 +23,6 @@ async def test_channels_of_the_token_are_subscribed_on_connect(
 ) -> None:
     channels = [unique, f"ours:{unique}", f"${unique}", f"{unique}#somebody-else"]
     client = await connect_js(token=connection_token("17", channels=channels))
-
     for channel in channels:
         context = await client.event("subscribe", channel)
         assert (context["isResubscribe"], context["recovered"]) == (False, False)
@@ -35,9 +34,7 @@ async def test_unsubscribe_by_the_server_api_ends_a_server_side_subscription(
     connect_js: NewClient, server: Server, unique: str
 ) -> None:
     client = await connect_js(user=unique, token=connection_token(unique, channels=[unique]))
-
     server.api("unsubscribe", channel=unique, user=unique)
-
     assert await client.event("unsubscribe", unique) == {"channel": unique}
     server.publish(unique, "unheard")
     await client.settle()
@@ -98,10 +95,8 @@ async def test_user_is_subscribed_to_the_personal_channel(
     channel = f"rec:#{unique}"
     client = await connect_js(user=unique, at=personal_server)
     stranger = await connect_js(user=f"not-{unique}", at=personal_server)
-
     await client.event("subscribe", channel)
     personal_server.publish(channel, {"for": "you"})
-
     assert await client.publication(channel) == {"for": "you"}
     await stranger.settle()
     assert stranger.unread("publish", channel) == []

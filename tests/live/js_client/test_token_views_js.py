@@ -88,9 +88,7 @@ async def test_page_with_an_expired_token_connects_with_one_of_the_view(
 ) -> None:
     visitor, pk = log_in(server)
     client = await open_page(server, visitor, connection_token(pk, ttl=-10))
-
     await client.connect()
-
     await client.subscribe(f"{unique}#{pk}")
 
 
@@ -99,7 +97,6 @@ async def test_page_of_somebody_who_logged_out_gives_up(server: Server, open_pag
     client = await open_page(server, visitor, connection_token(pk, ttl=SOON))
     await client.connect()
     visitor.log_out()
-
     # what the client makes of an empty token
     assert await client.event("disconnect") == {"reason": "refresh failed", "reconnect": False}
 
@@ -162,9 +159,7 @@ async def test_failure_is_no_denial(server: Server, open_page: NewPage) -> None:
     visitor, pk = log_in(server)
     client = await open_page(server, visitor, connection_token(pk))
     await client.connect()
-
     code, message = await client.refused("$odd:failure")
-
     assert (code, message) == (0, "authorization request failed")
 
 

@@ -34,9 +34,7 @@ async def test_reply_holds_a_client_id_and_the_version(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**MAIN), connected=False)
-
     result = await client.result("connect", {"token": connection_token("17")})
-
     assert set(result) == {"client", "version"}
     assert UUID4.fullmatch(result["client"])
     assert result["version"] == realtime.__version__
@@ -48,9 +46,7 @@ async def test_reply_holds_the_server_side_subscriptions(
     client = await connect(serve(**MAIN), connected=False)
     plain, recoverable = unique, f"recover:{unique}"
     token = connection_token("17", channels=[recoverable, plain, plain])
-
     subs = (await client.result("connect", {"token": token}))["subs"]
-
     epoch = subs[recoverable].pop("epoch")
     assert epoch
     assert subs == {plain: {}, recoverable: {"recoverable": True}}
@@ -61,9 +57,7 @@ async def test_maps_are_written_with_sorted_keys(
 ) -> None:
     channels = [f"{unique}{letter}" for letter in "cab"]
     client = await connect(serve(**MAIN), token=connection_token("17", channels=channels))
-
     frame = str(client.frames[0])
-
     assert re.findall(rf"{unique}\w", frame) == sorted(channels)
 
 
@@ -71,9 +65,7 @@ async def test_joins_in_server_side_channels_follow_the_connect_reply(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
     channel = f"joined:{unique}"
-
     client = await connect(serve(**MAIN), token=connection_token("17", channels=[channel]))
-
     push = {"type": 1, "channel": channel, "data": {"info": info_of(client)}}
     assert await client.push() == push
     assert client.received[1:] == [{"result": push}]
@@ -86,9 +78,7 @@ async def test_server_side_subscription_can_be_ended_and_then_follows_the_rules_
     client = await connect(serve(**MAIN), token=connection_token("17", channels=[channel]))
     again = await client.error("subscribe", {"channel": channel})
     assert again == {"code": 105, "message": "already subscribed"}
-
     assert await client.result("unsubscribe", {"channel": channel}) == {}
-
     assert await client.error("subscribe", {"channel": channel}) == PERMISSION_DENIED
 
 
@@ -99,9 +89,7 @@ async def test_server_side_subscription_is_not_bound_to_the_rules_for_clients(
     server = serve(**MAIN)
     channel = channel.replace("a", f"{unique}a") if "a#" in channel else channel + unique
     token = connection_token("17", channels=[channel])
-
     client = await connect(server, token=token)
-
     server.publish(channel, 1)
     assert await client.push() == {"channel": channel, "data": {"data": 1}}
 
@@ -131,9 +119,7 @@ async def test_server_side_channels_are_checked_before_the_connection_limit(
     for _ in range(2):
         await connect(server, user=unique)
     client = await connect(server, connected=False)
-
     token = connection_token(unique, channels=["nope:a"])
-
     assert await client.error("connect", {"token": token}) == NAMESPACE_NOT_FOUND
 
 
@@ -146,9 +132,7 @@ async def test_connection_beyond_the_limit_of_a_user_is_closed(
     server = serve(**LIMITED)
     first, second = [await connect(server, user=unique) for _ in range(2)]
     third = await connect(server, connected=False)
-
     await third.send("connect", {"token": connection_token(unique)})
-
     assert await third.closed() == CONNECTION_LIMIT
     await first.result("ping")
     await second.result("ping")
@@ -158,9 +142,7 @@ async def test_connection_limit_does_not_count_anonymous_users(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     server = serve(**LIMITED)
-
     clients = [await connect(server, user="") for _ in range(4)]
-
     for client in clients:
         await client.result("ping")
 
@@ -172,9 +154,7 @@ async def test_closed_connection_no_longer_counts_towards_the_limit(
     first, _ = [await connect(server, user=unique) for _ in range(2)]
     await first.send_params("subscribe", b"5")
     assert await first.closed() == BAD_REQUEST
-
     again = await connect(server, user=unique)
-
     await again.result("ping")
 
 
@@ -186,9 +166,7 @@ async def test_client_without_token_is_anonymous_where_that_is_allowed(
 ) -> None:
     client = await connect(serve(**PERSONAL_AT_TOP), user=None)
     await client.result("subscribe", {"channel": unique})
-
     result = await client.result("presence", {"channel": unique})
-
     assert result == {"presence": {client.client: info_of(client, user="")}}
 
 
@@ -196,10 +174,8 @@ async def test_insecure_server_opens_publish_and_anonymous_access(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect(serve(**INSECURE), user=None)
-
     assert await client.result("subscribe", {"channel": unique}) == {}
     assert await client.result("publish", {"channel": unique, "data": 1}) == {}
-
     assert await client.publication() == {"data": 1, "info": info_of(client, user="")}
 
 
@@ -207,7 +183,5 @@ async def test_insecure_server_ignores_the_expiry_of_a_valid_token(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**INSECURE), connected=False)
-
     result = await client.result("connect", {"token": connection_token("17", ttl=300)})
-
     assert set(result) == {"client", "version"}

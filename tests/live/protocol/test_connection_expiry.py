@@ -26,9 +26,7 @@ async def test_connection_is_closed_after_expiry_and_the_window_to_refresh(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client, expires_at = await connect_expiring(connect, serve(**MAIN), 0.5)
-
     assert await client.closed() == EXPIRED
-
     assert time.time() >= expires_at + CLOSE_DELAY - 0.05
 
 
@@ -38,9 +36,7 @@ async def test_connection_works_within_the_window_to_refresh(
     client, expires_at = await connect_expiring(connect, serve(**MAIN), 0.3)
     while time.time() < expires_at:
         await client.result("ping")
-
     await client.result("ping")
-
     assert await client.closed() == EXPIRED
 
 
@@ -64,9 +60,7 @@ async def test_refresh_shortens_the_life_of_a_connection_too(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**MAIN), token=connection_token("17", ttl=300))
-
     await client.result("refresh", {"token": sign({"sub": "17", "exp": time.time() + 0.5})})
-
     assert await client.closed() == EXPIRED
 
 
@@ -74,9 +68,7 @@ async def test_refresh_by_a_token_without_exp_leaves_the_old_expiry_running(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client, _ = await connect_expiring(connect, serve(**MAIN), 0.5)
-
     result = await client.result("refresh", {"token": connection_token("17")})
-
     assert result == {"client": client.client, "version": realtime.__version__}
     assert await client.closed() == EXPIRED
 
@@ -96,9 +88,7 @@ async def test_refresh_by_a_bad_token_closes_the_connection(
     serve: Serve, connect: Connect, format_name: str, token: str, expected: Any
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send("refresh", {"token": token})
-
     assert await client.closed() == expected
 
 
@@ -118,9 +108,7 @@ async def test_refresh_replaces_the_info(
     channel = f"open:{unique}"
     client = await connect(serve(**MAIN), token=sign({"sub": "17", "info": {"old": 1}}))
     await client.result("subscribe", {"channel": channel})
-
     await client.result("refresh", {"token": sign(claims)})
-
     await client.result("publish", {"channel": channel, "data": 1})
     info = {"user": "17", "client": client.client, "conn_info": conn_info}
     assert await client.publication() == {"data": 1, "info": info}
@@ -146,9 +134,7 @@ async def test_refresh_by_a_token_of_another_user_closes_the_connection(
     disconnect: tuple[int, Any],
 ) -> None:
     client = await connect(serve(**options), token=sign({**first, "exp": time.time() + 60}))
-
     await client.send("refresh", {"token": sign({**renewed, "exp": time.time() + 300})})
-
     assert await client.closed() == disconnect
 
 
@@ -158,9 +144,7 @@ async def test_refresh_of_an_insecure_connection_sets_no_expiry(
     server = serve(**INSECURE, client_expired_close_delay=0, client_command_rates="")
     client = await connect(server, token=connection_token("17", ttl=300))
     expires_at = time.time() + 1
-
     result = await client.result("refresh", {"token": sign({"sub": "17", "exp": expires_at})})
-
     assert result == {"client": client.client, "version": realtime.__version__}
     while time.time() < expires_at + 0.5:
         await client.result("ping")

@@ -101,7 +101,6 @@ async def test_client_that_reads_late_but_within_the_bound_gets_everything(
     # 6 MB are more than the sockets hold and less than client_queue_max_size
     for number in range(100):
         await asyncio.to_thread(server.publish, unique, f"{number}:" + "x" * 60_000)
-
     for number in range(100):
         assert (await late.publication())["data"].startswith(f"{number}:")
 
@@ -115,9 +114,7 @@ async def test_disconnect_closes_all_connections_of_the_user_and_no_others(
     server = serve(**MAIN)
     connections = [await connect(server, user=unique) for _ in range(3)]
     other = await connect(server, user=f"{unique}x")
-
     assert server.api("disconnect", user=unique) == {"result": {}}
-
     for client in connections:
         assert await client.closed() == FORCED
     await other.result("ping")
@@ -130,9 +127,7 @@ async def test_own_leave_comes_before_the_close_frame(
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": channel})
     await client.push()
-
     server.api("disconnect", user=unique)
-
     assert await client.closed() == FORCED
     info = info_of(client, unique)
     assert list(client.pushes) == [{"type": 2, "channel": channel, "data": {"info": info}}]
@@ -145,7 +140,6 @@ async def test_user_may_connect_again_after_a_disconnect(
     client = await connect(server, user=unique)
     server.api("disconnect", user=unique)
     assert await client.closed() == FORCED
-
     await (await connect(server, user=unique)).result("ping")
 
 
@@ -158,9 +152,7 @@ async def test_advice_is_compact_json_with_its_keys_in_order(
 ) -> None:
     client = await connect(serve(**MAIN))
     await client.send_params("subscribe", b"5")
-
     code, reason = await client.closed()
-
     assert (code, reason) == BAD_REQUEST
     assert list(json.loads(reason)) == ["reason", "reconnect"]
     assert " " not in reason.replace("bad request", "")
@@ -254,9 +246,7 @@ async def test_unsubscribe_from_an_unknown_namespace_is_error_102(
 ) -> None:
     server = serve(**MAIN)
     client = await connect(server, user=unique)
-
     reply = server.api("unsubscribe", user=unique, channel="nope:a")
-
     assert reply == {"error": NAMESPACE_NOT_FOUND}
     await client.quiet()
 

@@ -41,9 +41,7 @@ async def test_values_of_a_json_stream_may_be_separated_by(
     serve: Serve, connect: Connect, frame: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(frame)
-
     assert [await client.reply(), await client.reply()] == [{"id": 101}, {"id": 102}]
 
 
@@ -52,9 +50,7 @@ async def test_frame_of_white_space_does_nothing(
     serve: Serve, connect: Connect, frame: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(frame)
-
     await client.send_raw('{"id":101,"method":7}')
     assert await client.reply() == {"id": 101}
 
@@ -63,19 +59,15 @@ async def test_keys_are_matched_without_regard_to_case(
     serve: Serve, connect: Connect, unique: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(f'{{"ID":101,"METHOD":1,"Params":{{"CHANNEL":"{unique}"}}}}')
-
     assert await client.reply() == {"id": 101, "result": {}}
 
 
 async def test_unknown_keys_are_ignored(serve: Serve, connect: Connect, unique: str) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(
         f'{{"id":101,"more":[1],"method":1,"params":{{"channel":"{unique}","since":{{}}}}}}'
     )
-
     assert await client.reply() == {"id": 101, "result": {}}
 
 
@@ -86,9 +78,7 @@ async def test_unknown_protobuf_fields_are_ignored(
     unknown = bytes([15 << 3 | 2, 3]) + b"abc"
     params = client_pb2.SubscribeRequest(channel=unique).SerializeToString() + unknown
     message = command(id=101, method=1, params=params).SerializeToString() + unknown
-
     await client.send_raw(bytes([len(message)]) + message)
-
     assert await client.reply() == {"id": 101, "result": {}}
 
 
@@ -97,18 +87,14 @@ async def test_unknown_protobuf_fields_are_ignored(
 
 async def test_json_is_accepted_in_a_binary_frame(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(b'{"id":101,"method":7}')
-
     assert await client.reply() == {"id": 101}
 
 
 async def test_protobuf_is_accepted_in_a_text_frame(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
     frame = delimit(command(id=101, method=7))
-
     await client.socket.send(frame, text=True)
-
     assert (await client.reply())["id"] == 101
 
 
@@ -178,9 +164,7 @@ async def test_connect_is_method_0_and_what_an_absent_method_means(
 ) -> None:
     client = await connect(serve(**MAIN), connected=False)
     token = connection_token("17")
-
     await client.send_raw(f'{{{method}"params":{{"token":"{token}"}},"id":1}}')
-
     assert set((await client.reply(1))["result"]) == {"client", "version"}
 
 
@@ -189,9 +173,7 @@ async def test_method_number_outside_the_table_is_error_104(
     serve: Serve, connect: Connect, method: int
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(f'{{"id":5,"method":{method}}}')
-
     assert await client.reply() == {"id": 5, "error": METHOD_NOT_FOUND}
 
 
@@ -200,9 +182,7 @@ async def test_method_number_outside_the_protobuf_enumeration_is_error_104(
     serve: Serve, connect: Connect, method: int
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-
     await client.send_raw(delimit(command(id=5, method=method)))
-
     assert await client.reply() == {"id": 5, "error": METHOD_NOT_FOUND}
 
 
@@ -232,11 +212,9 @@ async def test_commands_of_many_frames_are_answered_in_order(
 ) -> None:
     client = await connect(serve(**MAIN))
     ids = []
-
     for number in range(50):
         ids.append(await client.send("subscribe", {"channel": f"{unique}{number}"}))
         ids.append(await client.send("ping"))
-
     assert [(await client.reply())["id"] for _ in ids] == ids
 
 
@@ -265,9 +243,7 @@ async def test_protobuf_commands_before_a_broken_one_are_answered_before_the_clo
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
     good = delimit(command(id=101, method=7)) + delimit(command(id=102, method=7))
-
     await client.send_raw(good + b"\x20abc")
-
     assert [(await client.reply())["id"], (await client.reply())["id"]] == [101, 102]
     assert await client.closed() == BAD_REQUEST
 
@@ -276,11 +252,9 @@ async def test_connect_and_subscribe_may_come_in_one_frame(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect(serve(**MAIN), connected=False)
-
     first, second = await client.send_together(
         ("connect", {"token": connection_token("17")}), ("subscribe", {"channel": unique})
     )
-
     assert "client" in (await client.reply(first))["result"]
     assert await client.reply(second) == {"id": second, "result": {}}
 
@@ -301,9 +275,7 @@ async def test_frame_of_65536_bytes_is_accepted(
     client = await connect(serve(**MAIN))
     frame = frame_of_size(client, SIZE_LIMIT)
     assert len(frame) == SIZE_LIMIT
-
     await client.send_raw(frame)
-
     await client.result("ping")
 
 
@@ -313,9 +285,7 @@ async def test_frame_of_65537_bytes_is_closed_with_1009_and_no_reason(
     client = await connect(serve(**MAIN))
     frame = frame_of_size(client, SIZE_LIMIT + 1)
     assert len(frame) == SIZE_LIMIT + 1
-
     await client.send_raw(frame)
-
     assert await client.closed() == TOO_BIG
 
 
@@ -324,9 +294,7 @@ async def test_command_in_several_fragments_is_one_frame(
 ) -> None:
     client = await connect(serve(**MAIN))
     frame = client.encode(101, "ping", None)
-
     await client.socket.send([frame[:3], frame[3:5], frame[5:]])
-
     assert (await client.reply())["id"] == 101
 
 
@@ -335,7 +303,5 @@ async def test_fragments_count_together_towards_the_size_limit(
 ) -> None:
     client = await connect(serve(**MAIN))
     frame = frame_of_size(client, SIZE_LIMIT + 1)
-
     await client.socket.send([frame[:40000], frame[40000:]])
-
     assert await client.closed() == TOO_BIG

@@ -37,7 +37,6 @@ GUARDED: Options = {
 
 def test_plain_get_is_answered_with_400(serve: Serve) -> None:
     response = httpx.get(serve(**MAIN).socket.replace("ws:", "http:"))
-
     assert (response.status_code, response.text) == (400, "Bad Request\n")
     assert response.headers["sec-websocket-version"] == "13"
 
@@ -45,11 +44,9 @@ def test_plain_get_is_answered_with_400(serve: Serve) -> None:
 @pytest.mark.parametrize("suffix", ["/", "/x", "x"])
 async def test_handshake_on_another_path_is_refused(serve: Serve, suffix: str) -> None:
     url = serve(**MAIN).socket + suffix
-
     with pytest.raises(InvalidStatus) as refused:
         async with open_client(url, connected=False):
             pass
-
     assert refused.value.response.status_code in (403, 404)
 
 
@@ -84,7 +81,6 @@ async def test_origin_that_matches_a_pattern_is_accepted(
     serve: Serve, connect: Connect, origin: str
 ) -> None:
     client = await connect(serve(**GUARDED), additional_headers={"Origin": origin})
-
     await client.result("ping")
 
 
@@ -94,13 +90,11 @@ async def test_origin_that_matches_no_pattern_is_refused_with_403(
 ) -> None:
     with pytest.raises(InvalidStatus) as refused:
         await connect(serve(**GUARDED), additional_headers={"Origin": origin})
-
     assert refused.value.response.status_code == 403
 
 
 async def test_request_without_origin_is_accepted(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**GUARDED))
-
     await client.result("ping")
 
 
@@ -108,7 +102,6 @@ async def test_every_origin_is_accepted_when_the_option_is_not_set(
     serve: Serve, connect: Connect
 ) -> None:
     client = await connect(serve(**MAIN), additional_headers={"Origin": "https://anything"})
-
     await client.result("ping")
 
 
@@ -116,12 +109,10 @@ async def test_empty_list_of_origins_accepts_only_requests_without_origin(
     serve: Serve, connect: Connect
 ) -> None:
     server = serve(allowed_origins=[])
-
     client = await connect(server)
     await client.result("ping")
     with pytest.raises(InvalidStatus) as refused:
         await connect(server, additional_headers={"Origin": server.address})
-
     assert refused.value.response.status_code == 403
 
 
@@ -148,7 +139,6 @@ async def test_query_selects_the_format(
     serve: Serve, connect: Connect, query: str, expected: str
 ) -> None:
     client = await connect(serve(**MAIN), query=query, format_name=expected)
-
     assert isinstance(client.frames[0], str if expected == "json" else bytes)
 
 
@@ -172,7 +162,6 @@ async def test_offered_subprotocol_of_the_client_libraries_is_echoed_and_selects
     expected: str,
 ) -> None:
     client = await connect(serve(**MAIN), subprotocols=offered, query=query, format_name=expected)
-
     assert client.socket.subprotocol == chosen
     assert isinstance(client.frames[0], str if expected == "json" else bytes)
 
@@ -184,7 +173,6 @@ async def test_client_that_does_not_connect_in_time_is_stale(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**GUARDED), connected=False)
-
     assert await client.closed() == STALE
 
 
@@ -192,10 +180,8 @@ async def test_failed_connect_does_not_stop_the_stale_timer(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**GUARDED), connected=False)
-
     token = connection_token("17", ttl=-10)
     assert await client.error("connect", {"token": token}) == TOKEN_EXPIRED
-
     assert await client.closed() == STALE
 
 
@@ -205,9 +191,7 @@ async def test_connected_client_is_not_stale(
     server = serve(**GUARDED)
     connected = await connect(server)
     later = await connect(server, connected=False)
-
     assert await later.closed() == STALE
-
     await connected.result("ping")
 
 
@@ -218,9 +202,7 @@ async def test_failed_connect_may_be_repeated(
     expired = connection_token("17", ttl=-10)
     for _ in range(2):
         assert await client.error("connect", {"token": expired}) == TOKEN_EXPIRED
-
     assert "client" in await client.result("connect", {"token": connection_token("17")})
-
     assert await client.result("subscribe", {"channel": unique}) == {}
 
 
@@ -228,9 +210,7 @@ async def test_second_connect_is_a_bad_request(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send("connect", {"token": connection_token("17")})
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -239,7 +219,5 @@ async def test_close_by_the_client_is_answered_with_its_code_and_no_reason(
     serve: Serve, connect: Connect, code: int
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.socket.close(code, "I am going")
-
     assert await client.closed() == (code, "")

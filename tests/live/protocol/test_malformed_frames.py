@@ -59,9 +59,7 @@ def short(frame: str) -> str:
 @pytest.mark.parametrize("frame", MALFORMED, ids=short)
 async def test_malformed_json_is_a_bad_request(serve: Serve, connect: Connect, frame: str) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(frame)
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -86,17 +84,13 @@ async def test_malformed_protobuf_is_a_bad_request(
     serve: Serve, connect: Connect, frame: bytes
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-
     await client.send_raw(frame)
-
     assert await client.closed() == BAD_REQUEST
 
 
 async def test_null_params_of_ping_are_accepted(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw('{"id":5,"method":7,"params":null}')
-
     assert await client.reply() == {"id": 5}
 
 
@@ -106,10 +100,8 @@ async def test_null_params_of_ping_are_accepted(serve: Serve, connect: Connect) 
 async def test_send_is_silently_ignored(serve: Serve, connect: Connect, frame: str) -> None:
     client = await connect(serve(**MAIN))
     client.received.clear()
-
     await client.send_raw(frame)
     await client.send_raw('{"id":102,"method":7}')
-
     await client.reply(102)
     assert client.received == [{"id": 102}]
 
@@ -124,9 +116,7 @@ async def test_every_method_but_connect_before_connect_is_a_bad_request(
     client = await connect(serve(**MAIN), connected=False)
     params = {"channel": unique, "data": 1, "token": connection_token("17")}
     accepted = {field.name for field in METHODS[method][1].DESCRIPTOR.fields}
-
     await client.send(method, {name: value for name, value in params.items() if name in accepted})
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -134,17 +124,13 @@ async def test_unknown_method_before_connect_is_a_bad_request(
     serve: Serve, connect: Connect
 ) -> None:
     client = await connect(serve(**MAIN), connected=False)
-
     await client.send_raw('{"id":1,"method":77}')
-
     assert await client.closed() == BAD_REQUEST
 
 
 async def test_unknown_method_without_id_is_a_bad_request(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw('{"method":77}')
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -154,9 +140,7 @@ async def test_connect_without_id_is_a_bad_request(
 ) -> None:
     client = await connect(serve(**MAIN), connected=False)
     token = connection_token("17")
-
     await client.send_raw(f'{{{command_id}"method":0,"params":{{"token":"{token}"}}}}')
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -169,9 +153,7 @@ async def test_missing_params_are_a_bad_request(
     serve: Serve, connect: Connect, method: str, params: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(f'{{"id":5,"method":"{method}"{params}}}')
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -180,15 +162,12 @@ async def test_missing_protobuf_params_are_a_bad_request(
     serve: Serve, connect: Connect, method: str
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-
     await client.send(method)
-
     assert await client.closed() == BAD_REQUEST
 
 
 async def test_rpc_accepts_missing_params(serve: Serve, connect: Connect, format_name: str) -> None:
     client = await connect(serve(**MAIN))
-
     assert await client.error("rpc") == {"code": 108, "message": "not available"}
 
 
@@ -196,7 +175,6 @@ async def test_connect_accepts_missing_params(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**INSECURE), connected=False)
-
     assert set(await client.result("connect")) == {"client", "version"}
 
 
@@ -205,8 +183,6 @@ async def test_id_is_echoed_whatever_came_before(
     serve: Serve, connect: Connect, command_id: int
 ) -> None:
     client = await connect(serve(**MAIN))
-
     for _ in range(2):
         await client.send_raw(f'{{"id":{command_id},"method":7}}')
-
         assert await client.reply() == {"id": command_id}

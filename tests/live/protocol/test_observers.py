@@ -57,10 +57,8 @@ async def test_observer_receives_what_is_published_whatever_the_options_allow(
 ) -> None:
     channel = channel.format(unique)
     observer = await connect(server, token=token_for(channel, f"{unique}-other"))
-
     server.publish(channel, {"a": 1})
     server.publish(f"{unique}-other", 2)
-
     assert await observer.push() == {"channel": channel, "data": {"data": {"a": 1}}}
     assert await observer.push() == {"channel": f"{unique}-other", "data": {"data": 2}}
 
@@ -88,9 +86,7 @@ async def test_observer_that_was_first_does_not_keep_others_from_being_present(
     channel = f"joined:{unique}"
     await connect(server, token=token_for(channel))
     subscriber = await connect(server, user=unique)
-
     await subscriber.result("subscribe", {"channel": channel})
-
     assert presence_stats(server, channel) == (1, 1)
     assert (await subscriber.push())["type"] == 1
 
@@ -99,12 +95,10 @@ async def test_observer_is_no_client_of_anybody(
     own_server: Callable[..., Server], connect: Connect, unique: str
 ) -> None:
     server = own_server(**OFFSET)
-
     observer = await connect(server, token=token_for(unique))
     assert clients_of(server) == 0
     await connect(server)
     assert clients_of(server) == 1
-
     server.publish(unique, 1)
     assert await observer.publication() == {"data": 1}
 
@@ -113,10 +107,8 @@ async def test_observers_do_not_count_among_the_connections_of_a_user(
     serve: Serve, connect: Connect, unique: str
 ) -> None:
     server = serve(**LIMITED)  # two connections a user
-
     observers = [await connect(server, token=token_for(unique)) for _ in range(3)]
     clients = [await connect(server, user=unique) for _ in range(2)]
-
     for one in (*observers, *clients):
         await one.result("ping")
 
@@ -125,10 +117,8 @@ async def test_disconnecting_a_user_does_not_reach_observers(
     server: Server, connect: Connect, unique: str
 ) -> None:
     observer, client = await connect(server, token=token_for(unique)), await connect(server, unique)
-
     server.api("disconnect", user=unique)
     server.api("unsubscribe", user=unique)
-
     assert (await client.closed())[0] == 3012
     server.publish(unique, 1)
     assert await observer.publication() == {"data": 1}
@@ -217,7 +207,6 @@ async def test_observer_may_ping_and_its_messages_to_the_site_go_nowhere(
     server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     observer = await connect(server, token=token_for(unique))
-
     await observer.send("send", {"data": b"1"})
     assert await observer.result("ping") == {}
 
@@ -226,9 +215,7 @@ async def test_second_connect_of_an_observer_is_a_bad_request(
     server: Server, connect: Connect, unique: str
 ) -> None:
     observer = await connect(server, token=token_for(unique))
-
     await observer.send("connect", {"token": token_for(unique)})
-
     assert await observer.closed() == BAD_REQUEST
 
 
@@ -241,7 +228,6 @@ async def test_observer_that_does_not_refresh_is_closed_as_expired(
 ) -> None:
     options = {**options, "client_expired_close_delay": 1}
     observer = await connect(serve(**options), token=token_for(unique, ttl=2))
-
     assert await observer.closed() == EXPIRED
 
 
@@ -249,10 +235,8 @@ async def test_observer_refreshes_with_another_token_for_the_same_channels(
     server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     observer = await connect(server, token=token_for(unique, f"{unique}b", ttl=2))
-
     token = token_for(f"{unique}b", unique, ttl=300)
     result = await observer.result("refresh", {"token": token})
-
     assert result["expires"]
     assert 290 <= result["ttl"] <= 300
     server.publish(unique, 1)
@@ -281,9 +265,7 @@ async def test_client_may_not_refresh_with_a_token_of_an_observer(
     server: Server, connect: Connect, unique: str
 ) -> None:
     client = await connect(server, token=connection_token(unique, ttl=60, channels=[unique]))
-
     await client.send("refresh", {"token": token_for(unique)})
-
     assert await client.closed() == INVALID_TOKEN
 
 
@@ -292,9 +274,7 @@ async def test_client_may_not_subscribe_with_a_token_of_an_observer(
 ) -> None:
     client = await connect(server)
     channel = f"${unique}"
-
     error = await client.error("subscribe", {"channel": channel, "token": token_for(channel)})
-
     assert error == PERMISSION_DENIED
 
 
@@ -328,7 +308,6 @@ async def test_ordinary_token_with_the_claims_of_an_observer_is_an_ordinary_one(
 ) -> None:
     claims = {"aud": "realtime-observer", "channels": [f"present:{unique}"]}
     client = await connect(server, token=sign({**claims, "sub": unique}))
-
     wait_until(lambda: presence_stats(server, f"present:{unique}") == (1, 1))
     assert await client.result("presence", {"channel": f"present:{unique}"}) == {
         "presence": {client.client: info_of(client, unique)}
@@ -339,7 +318,6 @@ async def test_expired_token_is_an_error_as_that_of_any_other_client(
     server: Server, connect: Connect, unique: str
 ) -> None:
     client = await connect(server, connected=False)
-
     assert await client.error("connect", {"token": token_for(unique, ttl=-1)}) == TOKEN_EXPIRED
 
 
@@ -347,7 +325,5 @@ async def test_token_for_a_channel_without_a_namespace_is_refused(
     server: Server, connect: Connect, unique: str
 ) -> None:
     client = await connect(server, connected=False)
-
     error = await client.error("connect", {"token": token_for(f"nope:{unique}")})
-
     assert error == {"code": 102, "message": "namespace not found"}

@@ -31,9 +31,7 @@ async def test_user_is_subscribed_to_the_personal_channel(
 ) -> None:
     server = serve(**PERSONAL_AT_TOP)
     client = await connect(server, connected=False)
-
     result = await client.result("connect", {"token": connection_token(unique)})
-
     assert result["subs"] == {f"#{unique}": {}}
     server.publish(f"#{unique}", 1)
     assert await client.push() == {"channel": f"#{unique}", "data": {"data": 1}}
@@ -43,7 +41,6 @@ async def test_anonymous_user_has_no_personal_channel(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**PERSONAL_AT_TOP), connected=False)
-
     assert set(await client.result("connect", {})) == {"client", "version"}
 
 
@@ -70,7 +67,6 @@ async def test_user_whose_personal_channel_would_be_open_to_others_cannot_connec
 ) -> None:
     client = await connect(serve(**options), connected=False)
     token = connection_token(user.format(unique))
-
     assert await client.error("connect", {"token": token}) == ERRORS[107]
 
 
@@ -79,6 +75,5 @@ async def test_user_whose_id_holds_markers_connects_without_a_personal_channel(
 ) -> None:
     user = f"{unique}#17"
     client = await connect(serve(**MAIN), user=user)
-
     for channel in (f"#{user}", "#17", f"news#{user}"):
         assert await client.error("subscribe", {"channel": channel}) == ERRORS[103]

@@ -17,9 +17,7 @@ async def test_private_channel_without_a_valid_token_is_error_103(
 ) -> None:
     client = await connect(serve(**MAIN))
     params = {"channel": f"${unique}"} | ({} if token is None else {"token": token})
-
     assert await client.error("subscribe", params) == PERMISSION_DENIED
-
     await client.result("ping")
 
 
@@ -53,9 +51,7 @@ async def test_claims_of_a_subscription_token(
 ) -> None:
     client = await connect(serve(**MAIN))
     token = sign({"client": client.client, "channel": f"${unique}"} | claims)
-
     reply = await client.call("subscribe", {"channel": f"${unique}", "token": token})
-
     if isinstance(expected, dict):
         assert reply["result"] == expected
     else:
@@ -68,7 +64,6 @@ async def test_token_by_another_key_is_error_103_even_when_expired(
     client = await connect(serve(**MAIN))
     claims = {"client": client.client, "channel": f"${unique}", "exp": 1}
     params = {"channel": f"${unique}", "token": sign(claims, key="another key")}
-
     assert await client.error("subscribe", params) == PERMISSION_DENIED
 
 
@@ -77,7 +72,6 @@ async def test_private_and_user_limited_need_both_token_and_user(
 ) -> None:
     client = await connect(serve(**MAIN), user="17")
     mine, other = f"${unique}#17", f"${unique}#18"
-
     assert await client.error("subscribe", {"channel": mine}) == PERMISSION_DENIED
     for channel, expected in ((mine, {"result": {}}), (other, {"error": PERMISSION_DENIED})):
         token = subscription_token(client.client, channel)
@@ -90,5 +84,4 @@ async def test_token_of_a_channel_that_is_not_private_is_ignored(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     assert await client.result("subscribe", {"channel": unique, "token": "rubbish"}) == {}

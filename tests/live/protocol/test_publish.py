@@ -33,18 +33,14 @@ async def test_data_that_are_not_json_in_protobuf_are_error_107(
     channel = f"open:{unique}"
     client = await connect(serve(**MAIN), format_name="protobuf")
     await client.result("subscribe", {"channel": channel})
-
     error = await client.error("publish", {"channel": channel, "data": data})
-
     assert error == BAD_REQUEST_ERROR
     await client.quiet()
 
 
 async def test_permissions_are_checked_before_the_data(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-
     error = await client.error("publish", {"channel": "closed:a", "data": b"x"})
-
     assert error == PERMISSION_DENIED
 
 
@@ -54,11 +50,9 @@ async def test_json_that_is_not_utf8_reaches_nobody(
     server, channel = serve(**MAIN), f"open:{unique}"
     subscriber, publisher = await connect(server), await connect(server)
     await subscriber.result("subscribe", {"channel": channel})
-
     await publisher.send_raw(
         b'{"id":5,"method":3,"params":{"channel":"%b","data":"\xff"}}' % channel.encode()
     )
-
     assert await publisher.reply(5) == {"id": 5, "error": BAD_REQUEST_ERROR}
     await subscriber.quiet()
 
@@ -70,9 +64,7 @@ async def test_reply_to_publish_is_an_empty_result(
     serve: Serve, connect: Connect, unique: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(f'{{"id":5,"method":3,"params":{{"channel":"open:{unique}","data":1}}}}')
-
     await client.reply(5)
     assert client.frames[-1] == '{"id":5,"result":{}}\n'
 
@@ -86,9 +78,7 @@ async def test_every_json_value_is_published(
     channel = f"open:{unique}"
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": channel})
-
     await client.result("publish", {"channel": channel, "data": data})
-
     assert await client.publication() == {"data": data, "info": info_of(client)}
 
 
@@ -115,9 +105,7 @@ async def test_publisher_receives_its_own_publication_before_the_reply(
     channel = f"open:{unique}"
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": channel})
-
     await client.result("publish", {"channel": channel, "data": 1})
-
     push, reply = client.received[-2:]
     assert push["result"]["data"]["data"] == 1
     assert reply["result"] == {}
@@ -148,9 +136,7 @@ async def test_publication_of_the_server_api_has_no_info(
     server = serve(**MAIN)
     client = await connect(server)
     await client.result("subscribe", {"channel": unique})
-
     server.publish(unique, {"n": 1})
-
     assert await client.push() == {"channel": unique, "data": {"data": {"n": 1}}}
 
 
@@ -170,10 +156,8 @@ async def test_publication_carries_its_position_wherever_history_is_kept(
     server, channel = serve(**options), f"{namespace}:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     server.publish(channel, "a")
     await client.result("publish", {"channel": channel, "data": "b"})
-
     assert await client.publication() == {field: 1, "data": "a"}
     assert await client.publication() == {field: 2, "data": "b", "info": info_of(client)}
 
@@ -233,11 +217,9 @@ async def test_protobuf_recipient_gets_the_original_bytes_of_a_protobuf_publishe
     channel = f"open:{unique}"
     client = await connect(serve(**MAIN), format_name="protobuf")
     await client.result("subscribe", {"channel": channel})
-
     for data, _ in SPELLINGS.values():
         await publish_by_client(client, channel, data)
         await client.push()
-
         told = client.frames[-2:]
         assert any(data.encode() in frame for frame in told if isinstance(frame, bytes))
 
@@ -264,9 +246,7 @@ async def test_names_and_users_are_escaped_too(serve: Serve, connect: Connect, u
     channel = f"open:<{unique}>&"
     client = await connect(serve(**MAIN), user="<\u2028>")
     await client.result("subscribe", {"channel": channel})
-
     await client.result("publish", {"channel": channel, "data": 1})
-
     text = "".join(str(frame) for frame in client.frames)
     assert rf"open:\u003c{unique}\u003e\u0026" in text
     assert r'"user":"\u003c\u2028\u003e"' in text

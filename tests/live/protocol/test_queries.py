@@ -30,7 +30,6 @@ async def test_parameters_of_newer_clients_are_ignored(
     await client.result("subscribe", {"channel": channel})
     plain = await client.result(method, {"channel": channel})
     more = {"limit": 1, "since": {"offset": 5, "epoch": "x"}, "reverse": True}
-
     assert await client.result(method, {"channel": channel} | more) == plain
 
 
@@ -40,7 +39,6 @@ async def test_server_side_subscription_is_a_subscription(
 ) -> None:
     channel = f"recover:{unique}"
     client = await connect(serve(**MAIN), token=connection_token("17", channels=[channel]))
-
     await client.result(method, {"channel": channel})
 
 
@@ -75,9 +73,7 @@ async def test_presence_is_the_same_for_the_server_api(
     server, channel = serve(**MAIN), f"present:{unique}"
     client = await connect(server, token=connection_token("17", info=[1]))
     await client.result("subscribe", {"channel": channel})
-
     result = await client.result("presence", {"channel": channel})
-
     assert server.api("presence", channel=channel) == {"result": result}
 
 
@@ -88,9 +84,7 @@ async def test_presence_stats_count_clients_and_distinct_users(
     clients = [await connect(server, user=user) for user in ("17", "17", "18", "", "")]
     for client in clients:
         await client.result("subscribe", {"channel": channel})
-
     result = await clients[0].result("presence_stats", {"channel": channel})
-
     assert result == {"num_clients": 5, "num_users": 3}
 
 
@@ -126,9 +120,7 @@ async def test_history_of_a_channel_without_publications_is_an_empty_list(
     channel = f"kept:{unique}"
     client = await connect(serve(**options))
     await client.result("subscribe", {"channel": channel})
-
     reply = await client.call("history", {"channel": channel})
-
     assert reply["result"] == {"publications": []}
 
 
@@ -189,7 +181,6 @@ async def test_uids_differ_between_channels(
         server.publish(channel, 1)
         result = await client.result("history", {"channel": channel})
         uids += [entry["uid"] for entry in result["publications"]]
-
     assert len(set(uids)) == 2
 
 
@@ -200,9 +191,7 @@ async def test_keys_of_a_history_entry_are_in_the_order_of_the_schema(
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": channel})
     await client.result("publish", {"channel": channel, "data": 1})
-
     [entry] = (await client.result("history", {"channel": channel}))["publications"]
-
     assert list(entry) == ["seq", "uid", "data", "info", "offset"]
     assert list(entry["info"]) == ["user", "client"]
 
@@ -213,25 +202,20 @@ async def test_keys_of_a_history_entry_are_in_the_order_of_the_schema(
 @pytest.mark.parametrize("params", ["", ',"params":null', ',"params":{}', ',"params":{"x":1}'])
 async def test_reply_to_ping_holds_only_the_id(serve: Serve, connect: Connect, params: str) -> None:
     client = await connect(serve(**MAIN))
-
     await client.send_raw(f'{{"id":9,"method":7{params}}}')
-
     await client.reply(9)
     assert client.frames[-1] == '{"id":9}\n'
 
 
 async def test_reply_to_ping_is_empty_in_protobuf(serve: Serve, connect: Connect) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
-
     assert await client.result("ping", {}) == {}
 
 
 async def test_send_gets_no_reply(serve: Serve, connect: Connect, format_name: str) -> None:
     client = await connect(serve(**MAIN))
     client.received.clear()
-
     await client.send("send", {"data": {"anything": 1}})
     ping = await client.send("ping")
-
     await client.reply(ping)
     assert [message["id"] for message in client.received] == [ping]

@@ -113,9 +113,7 @@ async def test_recovery_from_six_publications_of_which_three_are_kept(
     stream.publish(*range(1, 7))
     right = await stream.epoch()
     asked = {RIGHT: right, WRONG: right + "x", MISSING: None}[epoch]
-
     result = await stream.recover(offset, asked)
-
     assert result == stream.answer(6, right, offsets, recovered=recovered)
     await stream.client.quiet()
 
@@ -151,9 +149,7 @@ async def test_position_survives_the_loss_of_history(
     stream.publish(*range(1, 7))
     epoch = await stream.epoch()
     lose(stream)
-
     result = await stream.recover(offset, epoch)
-
     assert result == stream.answer(6, epoch, [], recovered=recovered)
 
 
@@ -165,9 +161,7 @@ async def test_one_publication_after_the_removal_of_history(
     epoch = await stream.epoch()
     remove(stream)
     stream.publish(7)
-
     result = await stream.recover(offset, epoch)
-
     assert result == stream.answer(7, epoch, [7], recovered=recovered)
 
 
@@ -177,18 +171,14 @@ async def test_recovery_where_nothing_was_ever_published(
 ) -> None:
     right = await stream.epoch()
     asked = {RIGHT: right, WRONG: "other", MISSING: None}[epoch]
-
     result = await stream.recover(0, asked)
-
     assert result == stream.answer(0, right, [], recovered=recovered)
 
 
 async def test_first_publication_continues_the_position_told_before_it(stream: Stream) -> None:
     epoch = await stream.epoch()
     stream.publish(1, 2)
-
     result = await stream.recover(0, epoch)
-
     assert result == stream.answer(2, epoch, [1, 2], recovered=True)
 
 
@@ -196,9 +186,7 @@ async def test_subscribe_without_recovery_tells_the_position_and_brings_nothing(
     stream: Stream,
 ) -> None:
     stream.publish(1, 2)
-
     result = await stream.subscribe(**stream.variant.since(1, "x") | {"recover": False})
-
     assert result == stream.answer(2, result["epoch"], [], recovered=False)
     stream.publish(3)
     assert await stream.client.publication() == {stream.variant.field: 3, "data": {"n": 3}}
@@ -214,27 +202,21 @@ async def test_either_form_of_the_position_is_understood_in_both_variants(
 ) -> None:
     stream.publish(*range(1, 7))
     epoch = await stream.epoch()
-
     result = await stream.subscribe(recover=True, epoch=epoch, **position)
-
     assert result == stream.answer(6, epoch, [6], recovered=True)
 
 
 async def test_gen_counts_so_much_that_it_lies_beyond_the_top(stream: Stream) -> None:
     stream.publish(*range(1, 7))
     epoch = await stream.epoch()
-
     result = await stream.subscribe(recover=True, epoch=epoch, seq=5, gen=1)
-
     assert result == stream.answer(6, epoch, [], recovered=False)
 
 
 async def test_recovered_publication_of_a_client_keeps_its_info(stream: Stream) -> None:
     epoch = await stream.epoch()
     await stream.client.result("publish", {"channel": stream.channel, "data": {"n": 1}})
-
     result = await stream.recover(0, epoch)
-
     info = {"user": "17", "client": stream.client.client}
     assert result["publications"] == [{stream.variant.field: 1, "data": {"n": 1}, "info": info}]
 
@@ -269,8 +251,6 @@ async def test_server_side_subscription_is_not_recovered_unasked(
     stream.publish(1, 2)
     client = await connect(stream.server, connected=False)
     token = connection_token("17", channels=[channel])
-
     subs = (await client.result("connect", {"token": token}))["subs"]
-
     epoch = subs[channel]["epoch"]
     assert subs == {channel: stream.answer(2, epoch, [], recovered=False)}

@@ -21,9 +21,7 @@ async def test_publication_posted_to_the_api_reaches_a_subscriber(
     server = serve(server=server_name)
     client = await connect(server)
     assert await client.result("subscribe", {"channel": unique}) == {}
-
     server.publish(unique, {"text": "<hi>"})
-
     assert await client.push() == {"channel": unique, "data": {"data": {"text": "<hi>"}}}
 
 
@@ -32,7 +30,5 @@ async def test_disconnect_carries_the_advice_in_the_close_frame(
 ) -> None:
     server = serve()
     client = await connect(server, user=unique)
-
     server.api("disconnect", user=unique)
-
     assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')

@@ -22,7 +22,6 @@ async def test_channel_limit_is_128_when_the_option_is_not_set(
     calls = [("subscribe", {"channel": f"{unique}n{n}"}) for n in range(128)]
     for command_id in await client.send_together(*calls):
         assert await client.reply(command_id) == {"id": command_id, "result": {}}
-
     assert await client.error("subscribe", {"channel": unique}) == LIMIT_EXCEEDED
 
 
@@ -33,7 +32,6 @@ async def test_recover_in_a_channel_that_is_not_recoverable_changes_nothing(
     server.publish(f"kept:{unique}", 1)
     client = await connect(server)
     params = {"channel": f"kept:{unique}", "recover": True, "seq": 0, "epoch": "x"}
-
     assert await client.result("subscribe", params) == {}
 
 
@@ -46,10 +44,8 @@ async def test_own_join_follows_the_subscribe_reply(
     channel = f"joined:{unique}"
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": channel})
-
     push = {"type": 1, "channel": channel, "data": {"info": info_of(client)}}
     assert await client.push() == push
-
     reply, join = client.received[-2:]
     assert (reply["result"], join["result"]) == ({}, push)
 
@@ -60,9 +56,7 @@ async def test_presence_is_there_when_the_subscribe_reply_comes(
     channel = f"present:{unique}"
     server = serve(**MAIN)
     client = await connect(server)
-
     await client.result("subscribe", {"channel": channel})
-
     presence = server.api("presence", channel=channel)["result"]["presence"]
     assert presence == {client.client: info_of(client)}
 
@@ -94,9 +88,7 @@ async def test_own_leave_precedes_the_unsubscribe_reply(
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": channel})
     await client.push()
-
     await client.result("unsubscribe", {"channel": channel})
-
     leave, reply = client.received[-2:]
     assert leave["result"] == {"type": 2, "channel": channel, "data": {"info": info_of(client)}}
     assert reply["result"] == {}
@@ -108,10 +100,8 @@ async def test_no_joins_and_leaves_without_the_option(
     server, channel = serve(**MAIN), f"present:{unique}"
     watcher, client = await connect(server), await connect(server)
     await watcher.result("subscribe", {"channel": channel})
-
     await client.result("subscribe", {"channel": channel})
     await client.result("unsubscribe", {"channel": channel})
-
     await watcher.quiet()
     await client.quiet()
 
@@ -122,9 +112,7 @@ async def test_unsubscribed_client_receives_nothing_more(
     server, channel = serve(**MAIN), f"present:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     await client.result("unsubscribe", {"channel": channel})
-
     assert server.api("presence", channel=channel) == {"result": {"presence": {}}}
     assert channel not in server.api("channels")["result"]["channels"]
     server.publish(channel, 1)
@@ -140,7 +128,6 @@ async def test_unsubscribe_and_subscribe_again(
         assert await client.result("subscribe", {"channel": unique}) == {}
         server.publish(unique, number)
         assert await client.publication() == {"data": number}
-
         assert await client.result("unsubscribe", {"channel": unique}) == {}
 
 
@@ -151,7 +138,5 @@ async def test_unsubscribe_without_a_subscription_succeeds_silently(
     watcher, client = await connect(server), await connect(server)
     await watcher.result("subscribe", {"channel": channel})
     await watcher.push()
-
     assert await client.result("unsubscribe", {"channel": channel}) == {}
-
     await watcher.quiet()

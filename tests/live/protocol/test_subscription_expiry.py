@@ -50,9 +50,7 @@ async def test_reply_holds_expires_and_ttl_when_the_token_expires(
 ) -> None:
     client = await connect(serve(**MAIN))
     token = subscription_token(client.client, f"${unique}", ttl=300)
-
     result = await client.result("subscribe", {"channel": f"${unique}", "token": token})
-
     ttl = result.pop("ttl")
     assert 290 <= ttl <= 300
     assert result == {"expires": True}
@@ -63,9 +61,7 @@ async def test_expired_subscription_closes_the_whole_connection_after_the_window
 ) -> None:
     earliest = time.time() + SOON + CLOSE_DELAY
     client = await subscribe_privately(serve, connect, f"${unique}", ttl=SOON)
-
     assert await client.closed() == SUBSCRIPTION_EXPIRED
-
     assert time.time() >= earliest - 0.05
 
 
@@ -75,9 +71,7 @@ async def test_subscription_whose_token_says_eto_does_not_expire(
     channel = f"${unique}"
     client = await subscribe_privately(serve, connect, channel, ttl=SOON, eto=True)
     witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
-
     assert await witness.closed() == SUBSCRIPTION_EXPIRED
-
     await client.result("ping")
 
 
@@ -88,9 +82,7 @@ async def test_expired_subscription_that_was_ended_closes_nothing(
     client = await subscribe_privately(serve, connect, channel, ttl=SOON)
     witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
     await client.result("unsubscribe", {"channel": channel})
-
     assert await witness.closed() == SUBSCRIPTION_EXPIRED
-
     await client.result("ping")
 
 
@@ -118,9 +110,7 @@ async def test_sub_refresh_by_a_token_without_exp_lifts_the_expiry(
     client = await subscribe_privately(serve, connect, channel, ttl=SOON)
     witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
     token = subscription_token(client.client, channel)
-
     assert await client.result("sub_refresh", {"channel": channel, "token": token}) == {}
-
     assert await witness.closed() == SUBSCRIPTION_EXPIRED
     await client.result("ping")
 
@@ -131,9 +121,7 @@ async def test_sub_refresh_ignores_eto_and_works_for_channels_that_are_not_priva
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": unique})
     claims = {"client": client.client, "channel": unique, "exp": time.time() + SOON, "eto": True}
-
     result = await client.result("sub_refresh", {"channel": unique, "token": sign(claims)})
-
     assert result["expires"] is True
     assert await client.closed() == SUBSCRIPTION_EXPIRED
 
@@ -154,9 +142,7 @@ async def test_sub_refresh_replaces_the_channel_info_also_by_nothing(
     channel = f"$open:{unique}"
     client = await subscribe_privately(serve, connect, channel, info={"old": 1})
     token = sign({"client": client.client, "channel": channel} | claims)
-
     await client.result("sub_refresh", {"channel": channel, "token": token})
-
     await client.result("publish", {"channel": channel, "data": 1})
     info = {"user": "17", "client": client.client} | chan_info
     assert await client.publication() == {"data": 1, "info": info}
@@ -170,9 +156,7 @@ async def test_sub_refresh_without_a_subscription_is_error_103_whatever_the_toke
     serve: Serve, connect: Connect, unique: str, format_name: str, token: str
 ) -> None:
     client = await connect(serve(**MAIN))
-
     error = await client.error("sub_refresh", {"channel": unique, "token": token})
-
     assert error == PERMISSION_DENIED
 
 
@@ -181,9 +165,7 @@ async def test_sub_refresh_of_a_server_side_subscription_is_a_bad_request(
     serve: Serve, connect: Connect, unique: str, format_name: str, token: str
 ) -> None:
     client = await connect(serve(**MAIN), token=connection_token("17", channels=[unique]))
-
     await client.send("sub_refresh", {"channel": unique, "token": token})
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -192,9 +174,7 @@ async def test_sub_refresh_with_an_empty_token_is_error_107(
 ) -> None:
     client = await connect(serve(**MAIN))
     await client.result("subscribe", {"channel": unique})
-
     error = await client.error("sub_refresh", {"channel": unique, "token": ""})
-
     assert error == BAD_REQUEST_ERROR
 
 
@@ -204,9 +184,7 @@ async def test_sub_refresh_by_an_expired_token_is_error_109_and_keeps_the_expiry
     channel = f"${unique}"
     client = await subscribe_privately(serve, connect, channel, ttl=SOON)
     expired = subscription_token(client.client, channel, ttl=-10)
-
     error = await client.error("sub_refresh", {"channel": channel, "token": expired})
-
     assert error == TOKEN_EXPIRED
     assert await client.closed() == SUBSCRIPTION_EXPIRED
 

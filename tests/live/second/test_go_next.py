@@ -112,13 +112,11 @@ async def test_subscription_of_the_server_is_told_and_taken_back(
 ) -> None:
     me = (await client.event("connected"))["client"]
     channel = f"plain:{unique}"
-
     call(server, "subscribe", user="17", client=me, channel=channel)
     await client.event("subscribed", channel)
     server.publish(channel, 1)
     assert await client.publications(channel, 1) == [1]
     call(server, "unsubscribe", user="17", client=me, channel=channel)
-
     await client.event("unsubscribed", channel)
 
 
@@ -143,16 +141,12 @@ async def test_connection_goes_on_with_a_new_token(
 
 async def test_refusal_of_a_subscription_is_for_good(client: GoClient) -> None:
     await client.call("subscribe", channel="nowhere:a")
-
     told = await client.event("unsubscribed", "nowhere:a")
-
     assert (told["code"], told["reason"]) == (102, "unknown channel")
 
 
 async def test_wrong_token_ends_for_good(server: Server, program: Path, protobuf: bool) -> None:
     async with open_go(program, server.socket, token="x.y.z", protobuf=protobuf) as client:
         await client.call("connect")
-
         told = await client.event("disconnected")
-
     assert (told["code"], told["reason"]) == (3500, "invalid token")

@@ -53,9 +53,7 @@ async def test_subscriptions_of_the_first_frame_are_answered(
     client = await open_next(next_driver, build, server.socket)
     await client.begin_to_subscribe(f"chat:{unique}")
     await client.begin_to_subscribe("nowhere:a")
-
     await client.connect()
-
     await client.event("subscribed", f"chat:{unique}")
     assert (await client.event("unsubscribed", "nowhere:a"))["code"] == 102
 
@@ -155,9 +153,7 @@ async def test_subscription_goes_on_with_a_new_token(connect_next: OpenNext) -> 
     await client.begin_to_subscribe("$plain:a", asksToken=True)
     await client.grant_next(ttl=3)
     await client.event("subscribed", "$plain:a")
-
     await client.grant_next(ttl=60)
-
     await client.settle()
     assert client.unread("unsubscribed", "$plain:a") == []
 
@@ -168,11 +164,9 @@ async def test_server_unsubscribes_and_disconnects(
 ) -> None:
     client = await connect_next(build, user=unique)
     await client.subscribe("plain:a")
-
     assert server.api("unsubscribe", user=unique, channel="plain:a") == {"result": {}}
     assert (await client.event("unsubscribed", "plain:a"))["code"] == 2000
     assert server.api("disconnect", user=unique) == {"result": {}}
-
     context = await client.event("disconnected")
     assert (context["code"], context["reason"]) == (3503, "force disconnect")
 
@@ -180,7 +174,6 @@ async def test_server_unsubscribes_and_disconnects(
 @both_formats
 async def test_refusals(connect_next: OpenNext, build: Build) -> None:
     client = await connect_next(build)
-
     assert await client.refused("nowhere:a") == (102, "unknown channel")
     assert await client.refused("$plain:a") == (103, "permission denied")
     code, _ = await client.error("publish", channel="plain:a", data=1)
@@ -191,9 +184,7 @@ async def test_refusals(connect_next: OpenNext, build: Build) -> None:
 async def test_wrong_token_ends_for_good(next_driver: Driver, server: Server, build: Build) -> None:
     client = await open_next(next_driver, build, server.socket, token="x.y.z")
     await client.call("connect")
-
     context = await client.event("disconnected")
-
     assert (context["code"], context["reason"]) == (3500, "invalid token")
 
 

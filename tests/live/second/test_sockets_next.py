@@ -33,7 +33,6 @@ async def test_query_may_wish_for_no_pings(server: Server, query: str, is_pinged
     async with connect(f"{server.socket}?{query}", proxy=None) as socket:
         await socket.send(json.dumps({"id": 1, "connect": {"token": connection_token("17")}}))
         result: dict[str, Any] = json.loads(await socket.recv())["connect"]
-
     assert {name: result[name] for name in result.keys() & {"ping", "pong"}} == (
         {"ping": 25, "pong": True} if is_pinged else {}
     )
@@ -56,5 +55,4 @@ async def test_close_frame_has_plain_text(
         await socket.send(frame)
         with pytest.raises(ConnectionClosed):
             await socket.recv()
-
         assert (socket.close_code, socket.close_reason) == (code, reason)

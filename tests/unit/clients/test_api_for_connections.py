@@ -102,9 +102,7 @@ async def test_empty_user_means_anonymous_connections(
         await connection.call("subscribe", channel="open:kept")
     before = [len(connection.messages) for connection in (anonymous, known)]
     channel = {"channel": params["channel"].replace("plain", "open")} if "channel" in params else {}
-
     assert (await call(second_node, method, **{**params, **channel, **user}))[0] == 200
-
     assert is_meant([anonymous, known], before) == [True, False]
 
 
@@ -152,10 +150,8 @@ async def test_default_code_of_a_disconnect_and_of_an_expiry(
     second_node: Node, connect: Connect
 ) -> None:
     disconnected, expired = await connect("17"), await connect("18")
-
     await call(second_node, "disconnect", user="17")
     await call(second_node, "refresh", user="18", expired=True)
-
     assert (disconnected.closes, expired.closes) == ([FORCED], [EXPIRED])
 
 
@@ -184,17 +180,14 @@ async def test_publication_of_a_client_has_its_info_in_history(
 async def test_delta_is_taken_and_ignored(second_node: Node, connect: Connect) -> None:
     connection = await connect()
     await connection.call("subscribe", channel="a")
-
     for value in (1, 2):
         status, _ = await call(second_node, "publish", channel="a", data=value, delta=True)
         assert status == 200
-
     assert published(connection) == [1, 2]
 
 
 async def test_expiry_that_has_passed_is_an_internal_error(second_node: Node) -> None:
     params: dict[str, Any] = {"user": "17", "channel": "a", "expire_at": 5}
-
     told = {"code": 100, "message": "internal server error"}
     assert await call(second_node, "subscribe", **params) == (200, {"error": told})
     assert await call(second_node, "subscribe", error_mode="transport", **params) == (500, told)

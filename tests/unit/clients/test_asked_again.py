@@ -93,7 +93,6 @@ async def test_site_is_asked_time_and_again_and_the_client_learns_nothing(
         assert len(site.asked) == times - 1
         await clock.advance(1)
         assert len(site.asked) == times
-
     assert connection.messages == before
     assert is_subscribed(connection)
 
@@ -105,9 +104,7 @@ async def test_permission_without_end_is_never_asked_for_again(
     connection = SecondConnection(node)
     await connection.call("connect", token=connection_token("17"))
     await connection.call("subscribe", channel="plain:a")
-
     await clock.advance(100_000)
-
     assert site.asked == ["plain:a"]
 
 
@@ -133,7 +130,6 @@ async def test_site_may_close_the_connection(
 ) -> None:
     site.answers = iter([Disconnect.received(4501, "banned", reconnect=False)])
     await clock.advance(TTL)
-
     assert connection.closes == [4501]
 
 
@@ -150,7 +146,6 @@ async def test_site_that_fails_once_is_asked_again_soon(
         assert is_subscribed(connection)
         await clock.advance(ASK_RETRY)
         assert len(site.asked) == times
-
     assert is_subscribed(connection)
 
 
@@ -160,7 +155,6 @@ async def test_client_comes_back_to_a_site_that_goes_on_failing(
     site.answers = iter([InternalError(), InternalError()])
     await clock.advance(TTL)
     await clock.advance(ASK_RETRY)
-
     if isinstance(connection, SecondConnection):
         assert unsubscribed(connection) == [2501]  # with which it subscribes again
         assert connection.closes == []
@@ -173,7 +167,6 @@ async def test_new_channel_info_is_that_of_the_last_answer(
 ) -> None:
     site.answers = iter([Permission(data('{"a":1}'), TTL)])
     await clock.advance(TTL)
-
     assert connection.client.info_in("plain:a").chan_info == data('{"a":1}')
 
 
@@ -210,7 +203,6 @@ async def test_answer_from_before_the_call_does_not_count(
     await turns()
     site.gate.set()
     await turns(20)
-
     assert not is_subscribed(connection)
 
 

@@ -70,7 +70,6 @@ async def test_client_that_did_not_connect_has_no_signals(clock: Clock) -> None:
     events, node, _, connection = await serving(clock)
     await connection.say(1, 0, token="no token")
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert connection.closes == [3002]
     assert events.emitted == []
 
@@ -81,11 +80,9 @@ async def test_signals_are_balanced_when_a_channel_fails_during_connect(
 ) -> None:
     events, node, engine, connection = await serving(clock)
     engine.failing.add(method)
-
     await connect(connection, "own")
     connection.client.close(None)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     kinds = [kind for kind, _ in events.emitted]
     assert kinds == ["connected", "disconnected"]
 
@@ -97,7 +94,6 @@ async def test_subscription_that_failed_has_no_signals(clock: Clock, method: str
     engine.failing.add(method)
     await connection.say(2, 1, channel="a")
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert connection.reply(2) is None
     assert [kind for kind, _ in events.emitted] == ["connected", "disconnected"]
 

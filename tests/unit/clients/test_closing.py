@@ -127,11 +127,9 @@ async def test_close_waits_for_each_frame_while_the_peer_reads_slowly(node: Node
 async def test_close_leaves_at_once_when_nothing_is_queued(node: Node) -> None:
     socket = Socket()
     await socket.subscribe("a")
-
     await node.disconnect_user("")
     socket.let_out()
     await socket.task
-
     assert (socket.published, socket.sent[-1]) == ([], FORCED)
 
 

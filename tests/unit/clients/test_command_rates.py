@@ -56,7 +56,6 @@ async def test_commands_beyond_the_rate_are_refused_until_time_passes(
     at_once = await codes(connection, UNKNOWN, 5)
     await clock.advance(0.5)
     later = await codes(connection, UNKNOWN, 1)
-
     assert at_once == [104, 104, 104, TOO_MANY, TOO_MANY]
     assert later == [104]
     assert connection.closes == []
@@ -65,7 +64,6 @@ async def test_commands_beyond_the_rate_are_refused_until_time_passes(
 @pytest.mark.parametrize("node", ["* 2/s burst 4"], indirect=True)
 async def test_client_that_goes_on_is_closed(connection: Connection, clock: Clock) -> None:
     answered = await codes(connection, UNKNOWN, 100)
-
     assert answered == [104] * 3 + [TOO_MANY] * 4
     assert connection.closes == [SLOW]
 
@@ -73,7 +71,6 @@ async def test_client_that_goes_on_is_closed(connection: Connection, clock: Cloc
 @pytest.mark.parametrize("node", ["presence 1/s burst 2, * 1/s burst 50"], indirect=True)
 async def test_method_may_have_a_lower_rate_of_its_own(connection: Connection) -> None:
     await connection.subscribe("a")
-
     assert await codes(connection, PRESENCE, 3, channel="a") == [0, 0, TOO_MANY]
     assert await codes(connection, UNKNOWN, 3) == [104, 104, 104]
 
@@ -89,7 +86,6 @@ async def test_command_that_a_client_needs_is_done_but_counts(connection: Connec
     answered = await codes(connection, PING, 3)
     ended = await codes(connection, UNSUBSCRIBE, 1, channel="a")
     flood = await codes(connection, PING, 100)
-
     assert (answered, ended) == ([0, 0, 0], [0])
     assert not connection.client.session.subscriptions
     assert len(flood) < 3
@@ -116,7 +112,6 @@ async def test_frame_without_a_command_counts_as_one(connection: Connection, fra
     for _ in range(100):
         await asyncio.create_task(connection.dispatcher.receive(frame))
     await turns()
-
     assert len(connection.closes) == 1
 
 
@@ -124,19 +119,15 @@ async def test_frame_without_a_command_counts_as_one(connection: Connection, fra
 async def test_rates_of_two_clients_are_apart(node: Node, connection: Connection) -> None:
     other = Connection(node)
     await other.say(1, 0)
-
     await codes(connection, UNKNOWN, 3)
-
     assert await codes(other, UNKNOWN, 2) == [104, 104]
 
 
 @pytest.mark.parametrize("node", [""], indirect=True)
 async def test_without_rates_a_client_may_send_what_it_likes(connection: Connection) -> None:
     frame = "\n".join(json.dumps({"id": 7, "method": UNKNOWN}) for _ in range(5000)).encode()
-
     await asyncio.create_task(connection.dispatcher.receive(frame))
     await turns()
-
     assert len([message for message in connection.messages if message.get("id") == 7]) == 5000
     assert connection.closes == []
 

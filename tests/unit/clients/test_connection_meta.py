@@ -70,10 +70,8 @@ async def test_hooks_read_the_meta_of_the_token_and_no_client_sees_it(
     node: Node, site: Site, meta: Any
 ) -> None:
     connection = SecondConnection(node)
-
     result = await connection.call("connect", token=token(sub="17", meta=meta))
     await connection.call("publish", channel="a", data=1)
-
     assert site.seen == [meta]
     assert "meta" not in result
 
@@ -81,20 +79,16 @@ async def test_hooks_read_the_meta_of_the_token_and_no_client_sees_it(
 async def test_new_token_replaces_the_meta_if_it_has_one(node: Node, site: Site) -> None:
     connection = SecondConnection(node)
     await connection.call("connect", token=token(sub="17", meta="old"))
-
     for claims in ({}, {"meta": "new"}):
         await connection.call("refresh", token=token(sub="17", **claims))
         await connection.call("publish", channel="a", data=1)
-
     assert site.seen == ["old", "new"]
 
 
 async def test_connect_hook_may_give_meta(node: Node, site: Site) -> None:
     connection = SecondConnection(node)
-
     await connection.call("connect")
     await connection.call("publish", channel="a", data=1)
-
     assert site.seen == [["from the hook"]]
 
 
@@ -109,5 +103,4 @@ async def test_connection_token_without_a_user_may_be_refused(
     else:
         await connection.say(1, 0, token=token(**claims))
     await turns()
-
     assert connection.closes == [3507 if isinstance(connection, SecondConnection) else 3003]

@@ -62,12 +62,10 @@ async def test_who_comes_back_from_a_flood_begins_with_the_debt(
     node: Node, clock: Clock, user: str, address: str
 ) -> None:
     await flood(await come(node, user))
-
     again = await come(node, user, address)
     at_once = await codes(again, 2)
     await clock.advance(0.5)
     later = await codes(again, 2)
-
     assert at_once == [TOO_MANY, TOO_MANY]
     assert later == [NOT_FOUND, TOO_MANY]
     assert again.closes == []
@@ -76,7 +74,6 @@ async def test_who_comes_back_from_a_flood_begins_with_the_debt(
 async def test_debt_is_paid_by_time(node: Node, clock: Clock) -> None:
     await flood(await come(node, "17"))
     await clock.advance(2)
-
     assert await codes(await come(node, "17"), 4) == [NOT_FOUND] * 3 + [TOO_MANY]
 
 
@@ -84,7 +81,6 @@ async def test_debt_grows_no_further_by_coming_back(node: Node, clock: Clock) ->
     for _ in range(5):
         await flood(await come(node, "17"))
     await clock.advance(2)
-
     assert await codes(await come(node, "17"), 3) == [NOT_FOUND] * 3
 
 
@@ -93,7 +89,6 @@ async def test_who_leaves_at_the_first_refusal_has_the_debt_too(node: Node) -> N
     assert await codes(connection, 4) == [NOT_FOUND] * 3 + [TOO_MANY]
     connection.client.close(None)
     await turns()
-
     assert await codes(await come(node, "17"), 1) == [TOO_MANY]
 
 
@@ -102,7 +97,6 @@ async def test_who_was_never_refused_has_none(node: Node) -> None:
     assert await codes(connection, 3) == [NOT_FOUND] * 3
     connection.client.close(None)
     await turns()
-
     assert await codes(await come(node, "17"), 3) == [NOT_FOUND] * 3
 
 
@@ -125,7 +119,6 @@ async def test_debt_is_that_of_the_user_or_of_the_address_without_one(
     node: Node, flooder: tuple[str, str], other: tuple[str, str], is_same: bool
 ) -> None:
     await flood(await come(node, *flooder))
-
     assert (await codes(await come(node, *other), 1) == [TOO_MANY]) is is_same
 
 
@@ -134,7 +127,6 @@ async def test_others_behind_the_address_go_on(node: Node, clock: Clock) -> None
     await flood(await come(node, ""))
     newcomers = [await come(node, "") for _ in range(3)]
     await clock.advance(0.5)
-
     assert await codes(there_before, 3) == [NOT_FOUND] * 3
     # each has its own: none takes what another one waits for
     assert [await codes(one, 1) for one in newcomers] == [[NOT_FOUND]] * 3
@@ -148,7 +140,6 @@ async def test_debt_of_an_address_lasts_a_minute_at_most(
     await flood(await come(node, user), RPC)
     during = await codes(await come(node, user), 1, RPC)
     await clock.advance(flood_debts.MAX_OF_ADDRESS)
-
     assert during == [TOO_MANY]
     assert await codes(await come(node, user), 1, RPC) == [expected]
 
@@ -159,6 +150,5 @@ async def test_debts_do_not_fill_memory(node: Node, monkeypatch: pytest.MonkeyPa
     for number in range(50):
         await flood(await come(node, str(number)))
         assert len(node.flood_debts._debts) <= 10
-
     assert await codes(await come(node, "49"), 1) == [TOO_MANY]
     assert await codes(await come(node, "0"), 1) == [NOT_FOUND]

@@ -45,7 +45,6 @@ async def test_insecure_service_opens_presence_and_history(
     connect: Connect, user: str, method: str, channel: str, error: int | None
 ) -> None:
     connection = await connect(user)
-
     assert (await connection.call(method, channel=channel)).get("error") == error
 
 
@@ -55,11 +54,9 @@ async def test_insecure_service_gives_what_comes_with_presence_and_history(
 ) -> None:
     connection, other = await connect(""), await connect()
     asked = {"positioned": True, "recoverable": True, "join_leave": True}
-
     result = await connection.call("subscribe", channel="closed:a", **asked)
     await other.call("subscribe", channel="closed:a")
     await turns()
-
     assert result["positioned"]
     assert result["recoverable"]
     assert "join" in connection.kinds("closed:a")
@@ -72,6 +69,5 @@ async def test_insecure_service_opens_neither_to_older_clients(second_node: Node
     await connection.say(2, 4, channel="closed:a")
     await connection.say(3, 5, channel="closed:a")
     await turns()
-
     replies = [connection.reply(number) for number in (2, 3)]
     assert [reply and reply["error"]["code"] for reply in replies] == [108, 108]

@@ -69,10 +69,8 @@ async def test_command_with_a_name_that_is_too_long_is_refused(
 ) -> None:
     client = FormClient(node, form)
     await client.connect("17")
-
     fits = await client.outcome(method, channel=NAME[:-1], **params)
     longer = await client.outcome(method, channel=NAME, **params)
-
     assert (code(fits), code(longer)) == (0, TOO_LONG[form.generation])
 
 
@@ -86,7 +84,6 @@ async def test_name_that_is_too_long_is_one_of_no_subscription(
 ) -> None:
     client = FormClient(node, form)
     await client.connect("17")
-
     assert code(await client.outcome(method, channel=NAME, **params)) == expected
 
 
@@ -96,7 +93,6 @@ async def test_server_side_channel_with_a_name_that_is_too_long_refuses_connect(
 ) -> None:
     client = FormClient(node, form)
     token = connection_token("17", channels=[NAME])
-
     assert await client.outcome("connect", token=token) == TOO_LONG[form.generation]
 
 
@@ -106,7 +102,5 @@ async def test_connect_leaves_out_what_it_asks_for_by_a_name_that_is_too_long(
 ) -> None:
     client = FormClient(node, form)
     asked: dict[str, Any] = {NAME[:-1]: {}, NAME: {}}
-
     result = await client.call("connect", token=connection_token("17"), subs=asked)
-
     assert list(result["subs"]) == [NAME[:-1]]

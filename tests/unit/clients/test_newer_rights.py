@@ -95,9 +95,7 @@ async def test_command_is_answered_by_the_newer_names(
 
 async def test_older_client_needs_a_token_that_names_a_user_or_a_client(node: Node) -> None:
     token = jwt.encode({"channel": "$said:a"}, SECRET, algorithm="HS256")
-
     refused = await error(await connect(node, ""), SUBSCRIBE, channel="$said:a", token=token)
-
     assert refused == PERMISSION_DENIED
 
 
@@ -110,7 +108,6 @@ async def test_joins_and_leaves_are_for_clients_to_which_they_are_forced(
     assert await error(other, SUBSCRIBE, channel=channel) is None
     await other.say(3, UNSUBSCRIBE, channel=channel)
     await turns()
-
     pushes = [message["result"] for message in connection.messages if "id" not in message]
     assert [push.get("type") for push in pushes] == expected
 
@@ -122,7 +119,6 @@ async def test_token_keeps_joins_from_a_client_that_cannot_ask(node: Node) -> No
     assert await error(connection, SUBSCRIBE, channel="$joins:a", token=token) is None
     token = subscription_token(other.client.id, "$joins:a")
     assert await error(other, SUBSCRIBE, channel="$joins:a", token=token) is None
-
     assert [message for message in connection.messages if "id" not in message] == []
 
 
@@ -132,7 +128,6 @@ async def test_observer_sees_joins_that_are_not_forced(node: Node) -> None:
     await observer.say(1, 0, token=token)
     await turns()
     assert await error(other, SUBSCRIBE, channel="asking:a") is None
-
     pushes = [message["result"] for message in observer.messages if "id" not in message]
     assert [push.get("type") for push in pushes] == [1]
 
@@ -140,5 +135,4 @@ async def test_observer_sees_joins_that_are_not_forced(node: Node) -> None:
 async def test_token_opens_a_channel_that_is_closed_to_clients(node: Node) -> None:
     connection = await connect(node)
     token = subscription_token(connection.client.id, "$closed:a")
-
     assert await error(connection, SUBSCRIBE, channel="$closed:a", token=token) is None

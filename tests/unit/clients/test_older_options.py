@@ -134,9 +134,7 @@ async def test_what_is_disabled_for_clients_has_the_error_of_the_generation(
 ) -> None:
     options: dict[str, Any] = {"presence": True, "presence_disable_for_client": True}
     options |= {**KEPT, "history_disable_for_client": True}
-
     found = codes(await outcomes(clock, form, options, "17", SUBSCRIBE, PRESENCE, HISTORY))
-
     assert found == [0, OFF_FOR_CLIENTS[form.generation], OFF_FOR_CLIENTS[form.generation]]
 
 
@@ -145,7 +143,6 @@ async def test_server_side_channel_opens_to_a_token_of_the_second_generation_onl
     clock: Clock, form: Form
 ) -> None:
     found = codes(await outcomes(clock, form, {"server_side": True}, "17", BY_TOKEN))
-
     assert found == [DENIED if form.generation == 1 else 0]
 
 
@@ -155,8 +152,6 @@ async def test_history_recover_makes_subscriptions_recoverable(
     clock: Clock, form: Form, recovers: bool
 ) -> None:
     options = KEPT | {"history_recover": recovers}
-
     (result,) = await outcomes(clock, form, options, "17", SUBSCRIBE)
-
     assert isinstance(result, dict)
     assert result.get("recoverable", False) is recovers

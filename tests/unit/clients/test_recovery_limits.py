@@ -80,9 +80,7 @@ async def test_recovery_of_more_bytes_than_the_queue_takes(start: Start) -> None
     node = await start()
     connection = await connect(node)
     await publish(node, "a", 20)
-
     result = await recover(connection)
-
     assert outcome(result) == (20, True)
     assert connection.closes == []
 
@@ -113,7 +111,6 @@ async def test_recovery_is_bounded_in_publications(
     node = await start(client_recovery_max_publication_limit=most)
     connection = await connect(node)
     await publish(node, "a", 20)
-
     assert outcome(await recover(connection)) == expected
 
 

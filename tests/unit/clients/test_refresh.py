@@ -69,7 +69,6 @@ async def test_after_a_failed_call_the_site_is_asked_again_60_seconds_later(
     assert len(application.requests) == 1
     application.answer("/refresh", {"result": {"expire_at": int(time.time()) + 500}})
     await clock.advance(1)
-
     await eventually(lambda: len(application.requests) == 2)
     await eventually(lambda: deadline(connection) > clock.now + 400)
     assert connection.closes == []
@@ -80,7 +79,6 @@ async def test_after_a_failed_call_an_answer_that_refuses_closes_the_connection(
 ) -> None:
     application.answer("/refresh", {"result": {"expired": True}})
     await clock.advance(GRACE)
-
     await eventually(lambda: connection.closes == [3005])
 
 
@@ -99,9 +97,7 @@ async def test_connection_whose_refresh_fails_goes_on_and_the_log_says_why(
     node = Node(load({"token_hmac_secret_key": SECRET}), hooks=BrokenHooks())
     await node.start()
     connection = await connect(node)
-
     await clock.advance(101)
-
     await eventually(lambda: deadline(connection) == clock.now + GRACE)
     assert connection.closes == []
     assert "LookupError: not thought of" in caplog.text

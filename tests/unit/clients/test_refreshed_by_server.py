@@ -38,18 +38,14 @@ async def test_connection_expires_when_the_server_says(
     await node.refresh_user("17", time.time() + 30)
     await clock.advance(34)
     assert connection.closes == []
-
     await clock.advance(3)
-
     await eventually(lambda: connection.closes == [3005])
 
 
 async def test_connection_expires_no_more(node: Node, connection: Connection, clock: Clock) -> None:
     await node.refresh_user("17", None)
-
     await clock.advance(10_000)
     await turns(20)
-
     assert connection.closes == []
 
 
@@ -57,7 +53,6 @@ async def test_connection_that_has_expired_is_closed_at_once(
     node: Node, connection: Connection
 ) -> None:
     await node.refresh_user("17", time.time() - 1)
-
     await eventually(lambda: connection.closes == [3005])
 
 
@@ -67,8 +62,6 @@ async def test_session_of_the_transport_selects_the_connection(
     other = Connection(node)
     await other.say(1, 0, token=connection_token("17"))
     connection.session, other.session = "S", "T"
-
     await node.refresh_user("17", time.time() - 1, session="S")
-
     await eventually(lambda: connection.closes == [3005])
     assert other.closes == []

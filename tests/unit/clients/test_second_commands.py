@@ -36,10 +36,8 @@ def token() -> str:
 async def test_first_frame_decides_and_later_ones_do_not(new: New) -> None:
     connection = new()
     await connection.call("connect", token=token())
-
     await connection.frame({"id": 2, "method": 7})
     await turns()
-
     assert connection.closes == [BAD_REQUEST]
 
 
@@ -49,11 +47,9 @@ async def test_log_has_the_code_of_the_generation(
 ) -> None:
     connection = new() if generation == 2 else Connection(second_node)
     first = b'{"id":1,"subscribe":{}}' if generation == 2 else b"{}"
-
     with caplog.at_level("INFO", "realtime.client"):
         await connection.dispatcher.receive(first)
         await turns()
-
     assert f": {code}: bad request" in caplog.text
     assert connection.closes == [code]
 
@@ -61,10 +57,8 @@ async def test_log_has_the_code_of_the_generation(
 async def test_client_of_the_first_generation_stays_one(second_node: Node) -> None:
     connection = Connection(second_node)
     await connection.say(1, 0, token=token())
-
     await connection.dispatcher.receive(b'{"id":2,"subscribe":{"channel":"a"}}')
     await turns()
-
     assert isinstance(connection.client.codec, JSONCodec)
     assert connection.closes == [3003]
 
@@ -76,9 +70,7 @@ async def test_client_of_the_first_generation_stays_one(second_node: Node) -> No
 )
 async def test_reply_to_connect_has_the_time_if_the_site_wants_it(new: New, is_told: bool) -> None:
     before = time.time()
-
     result = await new().call("connect", token=token())
-
     if is_told:
         assert int(before * 1000) <= result["time"] <= time.time() * 1000
     else:
@@ -126,26 +118,21 @@ async def test_commands_behind_connect_in_its_frame_are_answered(new: New) -> No
 )
 async def test_malformed_command_closes_for_good(connect: Connect, frame: str) -> None:
     connection = await connect()
-
     await connection.raw(frame)
     await turns()
-
     assert connection.closes == [BAD_REQUEST]
 
 
 @pytest.mark.parametrize("method", ["subscribe", "publish", "rpc", "refresh"])
 async def test_command_before_connect_closes_for_good(new: New, method: str) -> None:
     connection = new()
-
     await connection.call(method, channel="a", data=1)
     await turns()
-
     assert connection.closes == [BAD_REQUEST]
 
 
 async def test_send_is_ignored(connect: Connect) -> None:
     connection = await connect()
-
     await connection.frame({"send": {"data": 1}})
     assert await connection.call("presence", channel="a") == {"error": 103}
     assert connection.closes == []
@@ -156,7 +143,6 @@ async def test_send_is_ignored(connect: Connect) -> None:
 
 async def test_result_of_connect_announces_pings(new: New) -> None:
     result = await new().call("connect", token=token())
-
     assert (result["ping"], result["pong"]) == (INTERVAL, True)
     assert not {"session", "node"} & set(result)
 
@@ -168,10 +154,8 @@ async def test_result_of_connect_announces_pings(new: New) -> None:
 )
 async def test_connect_that_closes(new: New, params: dict[str, object], code: int) -> None:
     connection = new()
-
     await connection.call("connect", **params)
     await turns()
-
     assert connection.closes == [code]
 
 
@@ -195,9 +179,7 @@ async def test_connect_that_fails_is_the_last_thing_that_is_read(new: New, clock
 
 async def test_silent_client_is_closed_in_the_first_generation(new: New, clock: Clock) -> None:
     connection = new()
-
     await clock.advance(STALE_DELAY)
-
     assert connection.closes == [3007]
 
 
@@ -206,14 +188,12 @@ async def test_silent_client_is_closed_in_the_first_generation(new: New, clock: 
 
 async def test_pings_come_and_pongs_are_taken(connect: Connect, clock: Clock) -> None:
     connection = await connect()
-
     for _ in range(3):
         before = connection.pings
         while connection.pings == before:
             await clock.advance(INTERVAL / 200)
         await connection.raw("{}")
     await clock.advance(TIMEOUT)
-
     assert connection.closes == []
 
 
@@ -221,10 +201,8 @@ async def test_pong_comes_once_for_each_ping(connect: Connect, clock: Clock) -> 
     connection = await connect()
     while not connection.pings:
         await clock.advance(INTERVAL / 200)
-
     await connection.raw("{}\n{}")
     await turns()
-
     assert connection.closes == [BAD_REQUEST]
 
 
@@ -234,18 +212,15 @@ async def test_missing_pong_closes_and_other_commands_do_not_count(
     connection = await connect()
     while not connection.pings:
         await clock.advance(INTERVAL / 200)
-
     for _ in range(TIMEOUT + 1):
         await connection.call("presence_stats", channel="a")
         for _ in range(8):
             await clock.advance(INTERVAL / 200)
-
     assert connection.closes == [NO_PONG]
 
 
 async def test_pings_of_one_codec_are_one_object(connect: Connect) -> None:
     first, second = await connect(), await connect()
-
     assert first.client.codec.ping() is second.client.codec.ping()
 
 
@@ -256,10 +231,8 @@ async def test_client_of_the_first_generation_gets_no_pings(
     await connection.say(1, 0, token=token())
     await turns()
     before = len(connection.messages)
-
     for _ in range(400):
         await clock.advance(INTERVAL / 200)
-
     assert len(connection.messages) == before
     assert connection.closes == []
 
@@ -268,10 +241,8 @@ async def test_client_with_frame_pings_gets_no_others(second_node: Node, clock: 
     connection = SecondConnection(second_node)
     connection.client.wants_pings = False
     result = await connection.call("connect", token=token())
-
     for _ in range(400):
         await clock.advance(INTERVAL / 200)
-
     assert not {"ping", "pong"} & set(result)
     assert connection.pings == 0
     assert connection.closes == []

@@ -71,7 +71,6 @@ async def test_subscribe_that_the_engine_cannot_do_closes(
     top = await node.broker.position("a")
     connection = await connected(node)
     engine.failing.add(step)
-
     since = {"recover": True, "offset": 0, "epoch": top.epoch}
     assert await connection.call("subscribe", channel="a", **since) == {}
     await eventually(lambda: connection.closes == [SERVER_ERROR])
@@ -107,9 +106,7 @@ async def test_client_that_has_said_nothing_is_told_in_both_ways_that_the_node_s
     node = Node(load(OPTIONS))
     await node.start()
     silent, second = Connection(node), await connected(node)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert (silent.closes, second.closes) == ([SHUTDOWN], [SHUTDOWN])
     assert silent.client.codec.generation == 1
 

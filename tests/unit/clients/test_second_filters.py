@@ -40,9 +40,7 @@ async def test_only_matching_publications_are_pushed(
     red, also_red, blue, plain = [await connect() for _ in range(4)]
     for connection, tf in ((red, RED), (also_red, dict(RED)), (blue, BLUE), (plain, None)):
         await connection.call("subscribe", channel=channel, tf=tf)
-
     await tagged(second_node, channel, "red", "blue", "", "red")
-
     assert published(red) == published(also_red) == [1, 4]
     assert published(blue) == [2]
     assert published(plain) == [1, 2, 3, 4]
@@ -69,9 +67,7 @@ async def test_a_subscription_takes_the_filter_of_its_last_request(
     await connection.call("subscribe", channel="tags:a", tf=RED)
     await connection.call("unsubscribe", channel="tags:a")
     await connection.call("subscribe", channel="tags:a")
-
     await tagged(second_node, "tags:a", "blue")
-
     assert published(connection) == [1]
 
 
@@ -88,7 +84,6 @@ async def test_filters_that_are_off_or_malformed_are_refused(
     connect: Connect, second_node: Node, channel: str, tf: dict[str, Any]
 ) -> None:
     connection = await connect()
-
     assert await connection.call("subscribe", channel=channel, tf=tf) == {"error": 107}
     assert channel not in second_node.hub.feeds
     assert "error" not in await connection.call("subscribe", channel=channel)
@@ -123,11 +118,9 @@ async def test_recovers_what_matches(
 async def test_what_was_removed_may_have_matched(connect: Connect, second_node: Node) -> None:
     epoch = await tagged(second_node, "tags:a", "red", *["blue"] * 11)
     connection = await connect()
-
     result = await connection.call(
         "subscribe", channel="tags:a", recover=True, offset=1, epoch=epoch, tf=RED
     )
-
     assert (result.get("recovered", False), result["offset"]) == (False, 12)
 
 
@@ -152,11 +145,9 @@ async def test_cache_recovers_the_newest_that_matches(
 ) -> None:
     epoch = await tagged(second_node, "cachetags:a", "red", "red", "blue", "red", "", "blue")
     connection = await connect()
-
     result = await connection.call(
         "subscribe", channel="cachetags:a", recover=True, offset=since, epoch=epoch, tf=tf
     )
-
     assert (result.get("recovered", False), offsets(result)) == (recovered, found)
 
 
@@ -172,10 +163,8 @@ async def test_cache_recovers_the_newest_that_matches_unasked(
 ) -> None:
     await tagged(second_node, "autotags:a", "red", "blue", "red", "blue", "")
     connection = await connect()
-
     result = await connection.call("subscribe", channel="autotags:a", tf=tf)
     await tagged(second_node, "autotags:a", "blue", "red")
-
     assert (result["was_recovering"], result["recovered"], offsets(result)) == (True, True, found)
     assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == later
 

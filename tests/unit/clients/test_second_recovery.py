@@ -84,11 +84,9 @@ async def test_recovery_from_removed_history(
     epoch = await publish_to(second_node, "a", 6)
     await second_node.broker.remove_history("a")
     connection = await connect()
-
     result = await connection.call(
         "subscribe", channel="a", recover=True, offset=since, epoch=epoch
     )
-
     assert (result.get("recovered", False), offsets(result)) == (recovered, [])
     assert result["offset"] == 6
 
@@ -98,9 +96,7 @@ async def test_recovery_of_a_channel_without_publications(
     connect: Connect, epoch: str, recovered: bool
 ) -> None:
     connection = await connect()
-
     result = await connection.call("subscribe", channel="a", recover=True, epoch=epoch)
-
     assert result.get("recovered", False) is recovered
     assert "offset" not in result
 
@@ -108,9 +104,7 @@ async def test_recovery_of_a_channel_without_publications(
 async def test_position_without_recovery_asked_for(connect: Connect, second_node: Node) -> None:
     epoch = await publish_to(second_node, "a", 6)
     connection = await connect()
-
     result = await connection.call("subscribe", channel="a")
-
     assert result == {"recoverable": True, "epoch": epoch, "offset": 6, "positioned": True}
 
 
@@ -118,9 +112,7 @@ async def test_position_without_recovery_asked_for(connect: Connect, second_node
 async def test_more_than_the_limit_is_not_recovered(connect: Connect, second_node: Node) -> None:
     epoch = await publish_to(second_node, "a", 3)
     connection = await connect()
-
     result = await connection.call("subscribe", channel="a", recover=True, epoch=epoch)
-
     assert (result.get("recovered", False), offsets(result), result["offset"]) == (False, [], 3)
 
 
@@ -130,7 +122,6 @@ async def test_error_in_place_of_a_new_beginning_for_who_asks(
     await publish_to(second_node, "a", 3)
     connection = await connect()
     wrong = {"channel": "a", "recover": True, "epoch": "wrong"}
-
     assert await connection.call("subscribe", **wrong, flag=3) == {"error": 112}
     assert "a" not in connection.client.session.subscriptions
     assert "error" not in await connection.call("subscribe", **wrong, flag=1)
@@ -141,11 +132,9 @@ async def test_live_publications_continue_what_was_recovered(
 ) -> None:
     epoch = await publish_to(second_node, "a", 2)
     connection = await connect()
-
     result = await connection.call("subscribe", channel="a", recover=True, offset=1, epoch=epoch)
     await publish_to(second_node, "a", 1)
     await turns()
-
     assert offsets(result) == [2]
     assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == [3]
 
@@ -173,10 +162,8 @@ async def test_cache_mode_may_recover_unasked(
     empty = await (await connect()).call("subscribe", channel="auto:a", flag=flag)
     epoch = await publish_to(second_node, "auto:a", 5)
     connection, asking = await connect(), await connect()
-
     silent = await connection.call("subscribe", channel="auto:a", flag=flag)
     top = await asking.call("subscribe", channel="auto:a", recover=True, offset=5, epoch=epoch)
-
     assert (empty["was_recovering"], empty.get("recovered", False)) == (True, False)
     assert (silent["was_recovering"], silent["recovered"], offsets(silent)) == (True, True, [5])
     assert (top["recovered"], offsets(top)) == (True, [])
@@ -190,7 +177,6 @@ async def test_server_side_subscriptions_recover_unasked(
     await operations.subscribe(second_node, "17", "auto:a")
     await turns()
     late = await connect(channels=["auto:b", "auto:a"])
-
     assert connection.kinds("auto:a") == ["subscribe", "pub"]
     subs = late.messages[0]["connect"]["subs"]
     assert (offsets(subs["auto:a"]), subs["auto:b"]["was_recovering"]) == ([2], True)
@@ -200,10 +186,8 @@ async def test_the_first_generation_recovers_when_it_asks(second_node: Node) -> 
     await publish_to(second_node, "auto:a", 2)
     connection = Connection(second_node)
     await connection.say(1, 0, token=connection_token("17"))
-
     await connection.say(2, 1, channel="auto:a")
     await turns()
-
     reply = connection.reply(2)
     assert reply is not None
     assert offsets(reply["result"]) == []
@@ -213,10 +197,8 @@ async def test_cache_mode_is_the_same_in_the_first_generation(second_node: Node)
     await publish_to(second_node, "cache:a", 5)
     connection = Connection(second_node)
     await connection.say(1, 0, token=connection_token("17"))
-
     await connection.say(2, 1, channel="cache:a", recover=True)
     await turns()
-
     reply = connection.reply(2)
     assert reply is not None
     assert (reply["result"]["recovered"], offsets(reply["result"])) == (True, [5])
@@ -224,9 +206,7 @@ async def test_cache_mode_is_the_same_in_the_first_generation(second_node: Node)
 
 async def test_cache_mode_without_publications_recovers_nothing(connect: Connect) -> None:
     connection = await connect()
-
     result = await connection.call("subscribe", channel="cache:a", recover=True)
-
     assert (result["was_recovering"], result.get("recovered", False)) == (True, False)
 
 
@@ -265,7 +245,6 @@ async def test_position_is_given_to_who_asks_and_may_have_it(
     connect: Connect, channel: str, asks: dict[str, Any], result: set[str]
 ) -> None:
     connection = await connect()
-
     assert set(await connection.call("subscribe", channel=channel, **asks)) == result
 
 
@@ -311,9 +290,7 @@ async def test_history(
     await connection.call("subscribe", channel="a")
     if asks.get("since", {}).get("epoch"):
         asks = asks | {"since": asks["since"] | {"epoch": epoch}}
-
     result = await connection.call("history", channel="a", **asks)
-
     assert offsets(result) == expected
     assert (result["epoch"], result["offset"]) == (epoch, 4)
 
@@ -332,7 +309,6 @@ async def test_history_that_cannot_be_read(
     await publish_to(second_node, "a", 4)
     connection = await connect()
     await connection.call("subscribe", channel="a")
-
     assert await connection.call("history", channel="a", **asks) == {"error": error}
 
 
@@ -342,7 +318,5 @@ async def test_history_is_cut_at_the_limit(connect: Connect, second_node: Node, 
     await publish_to(second_node, "a", 5)
     connection = await connect()
     await connection.call("subscribe", channel="a")
-
     result = await connection.call("history", channel="a", limit=limit)
-
     assert offsets(result) == [1, 2, 3]

@@ -38,13 +38,11 @@ THREE_CHANNELS = {"client_channel_limit": 3}
 )
 async def test_subscribe_that_is_refused(connect: Connect, channel: str, error: int) -> None:
     connection = await connect()
-
     assert await connection.call("subscribe", channel=channel) == {"error": error}
 
 
 async def test_subscribe_to_an_own_channel(connect: Connect) -> None:
     connection = await connect()
-
     assert await connection.call("subscribe", channel="plain:a#17") == {}
 
 
@@ -52,7 +50,6 @@ async def test_subscribe_to_an_own_channel(connect: Connect) -> None:
 async def test_second_subscription_is_refused_before_the_limit(connect: Connect) -> None:
     connection = await connect()
     await connection.call("subscribe", channel="plain:a")
-
     assert await connection.call("subscribe", channel="plain:a") == {"error": 105}
     assert await connection.call("subscribe", channel="plain:b") == {"error": 106}
 
@@ -60,7 +57,6 @@ async def test_second_subscription_is_refused_before_the_limit(connect: Connect)
 async def test_filter_is_refused(connect: Connect) -> None:
     connection = await connect()
     leaf = {"key": "a", "cmp": "eq", "val": "1"}
-
     assert await connection.call("subscribe", channel="plain:a", tf=leaf) == {"error": 107}
 
 
@@ -68,9 +64,7 @@ async def test_filter_is_refused(connect: Connect) -> None:
 async def test_token_opens_any_channel(connect: Connect, channel: str) -> None:
     connection = await connect()
     token = subscription_token(connection.client.id, channel, info={"a": 1}, ttl=60)
-
     result = await connection.call("subscribe", channel=channel, token=token)
-
     assert result["expires"] is True
     assert 55 < result["ttl"] <= 60
     info = connection.client.info_in(channel).chan_info
@@ -80,14 +74,12 @@ async def test_token_opens_any_channel(connect: Connect, channel: str) -> None:
 
 async def test_invalid_token_is_an_error_and_another_client_s_one_closes(connect: Connect) -> None:
     connection, other = await connect(), await connect()
-
     assert await connection.call("subscribe", channel="$a", token="x.y.z") == {"error": 103}
     expired = subscription_token(connection.client.id, "$a", ttl=-5)
     assert await connection.call("subscribe", channel="$a", token=expired) == {"error": 109}
     theirs = subscription_token(other.client.id, "$a")
     await connection.call("subscribe", channel="$a", token=theirs)
     await turns()
-
     assert connection.closes == [INVALID_TOKEN]
 
 
@@ -114,7 +106,6 @@ async def test_other_commands(
     connect: Connect, method: str, params: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     connection = await connect()
-
     assert await connection.call(method, **params) == expected
     assert connection.closes == []
 
@@ -126,11 +117,9 @@ async def test_other_commands(
 async def test_too_many_server_side_channels_close(connect: Connect, second_node: Node) -> None:
     await connect(channels=["plain:1", "plain:2", "plain:3"])
     connection = SecondConnection(second_node)
-
     token = connection_token("17", channels=[f"plain:{number}" for number in range(4)])
     await connection.call("connect", token=token)
     await turns()
-
     assert connection.closes == [CHANNEL_LIMIT]
 
 
@@ -140,24 +129,19 @@ async def test_connect_also_subscribes_to_what_the_client_asks_for_and_may_have(
     connection = SecondConnection(second_node)
     names = ["plain:a", "$private", "ours:a", "plain:b#18", "été", "plain:none", "plain:c#17"]
     subs: dict[str, object] = {name: {} for name in names} | {"plain:none": None}
-
     result = await connection.call("connect", token=connection_token("17"), subs=subs)
-
     assert set(result["subs"]) == {"plain:a", "plain:c#17"}
 
 
 async def test_asking_for_an_unknown_namespace_closes(second_node: Node) -> None:
     connection = SecondConnection(second_node)
-
     await connection.call("connect", token=connection_token("17"), subs={"unknown:a": {}})
     await turns()
-
     assert connection.closes == [BAD_REQUEST]
 
 
 async def test_client_may_leave_a_server_side_channel(connect: Connect) -> None:
     connection = await connect(channels=["plain:a"])
-
     assert await connection.call("subscribe", channel="plain:a") == {"error": 105}
     assert await connection.call("unsubscribe", channel="plain:a") == {}
     assert await connection.call("subscribe", channel="plain:a") == {}
@@ -180,19 +164,15 @@ async def test_refresh_with_other_channels_has_the_client_come_back(
 ) -> None:
     connection = await connect(channels=before)
     await connection.call("subscribe", channel="plain:own")
-
     await connection.call("refresh", token=connection_token("17", channels=after, ttl=60))
     await turns()
-
     assert connection.closes == closes
 
 
 async def test_refresh_with_an_expired_token_closes(connect: Connect) -> None:
     connection = await connect()
-
     await connection.call("refresh", token=connection_token("17", ttl=-5))
     await turns()
-
     assert connection.closes == [3005]
 
 
@@ -205,7 +185,6 @@ async def test_joins_and_leaves_where_they_are_forced(connect: Connect) -> None:
     await second.call("subscribe", channel="a")
     await second.call("unsubscribe", channel="a")
     await turns()
-
     assert first.kinds("a") == ["join", "join", "leave"]
     assert second.kinds("a") == ["join"], "its own join, and not its own leave"
 
@@ -216,7 +195,6 @@ async def test_joins_and_leaves_for_those_who_ask(connect: Connect) -> None:
     await other.call("subscribe", channel="asking:a")
     await other.call("unsubscribe", channel="asking:a")
     await turns()
-
     assert asking.kinds("asking:a") == ["join", "join", "leave"]
     assert other.kinds("asking:a") == []
 
@@ -229,11 +207,9 @@ async def test_token_says_of_its_own_subscription_whether_it_has_joins(
 ) -> None:
     quiet, other = await connect(), await connect()
     await quiet.call("subscribe", channel=channel, token=_joins_token(channel, of_quiet))
-
     await other.call("subscribe", channel=channel, token=_joins_token(channel, of_other))
     await other.call("unsubscribe", channel=channel)
     await turns()
-
     assert quiet.kinds(channel) == []
     assert other.kinds(channel) == ["join"]
 
@@ -309,10 +285,8 @@ async def test_expired_subscription_of_the_first_generation_ends_the_connection(
     await connection.say(1, 0, token=connection_token("17"))
     token = subscription_token(connection.client.id, "$a", ttl=60)
     await connection.say(2, 1, channel="$a", token=token)
-
     await clock.advance(61 + SUB_CLOSE_DELAY)
     await turns(20)
-
     assert connection.closes == [EXPIRED]
 
 

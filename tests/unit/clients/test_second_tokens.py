@@ -66,7 +66,6 @@ CONNECTS: list[tuple[dict[str, Any], Outcome]] = [
 @pytest.mark.parametrize(("claims", "expected"), CONNECTS, ids=str)
 async def test_connect(second_node: Node, claims: dict[str, Any], expected: Outcome) -> None:
     connection = SecondConnection(second_node)
-
     assert await outcome(connection, "connect", token=token_of(claims)) == expected
 
 
@@ -75,7 +74,6 @@ async def test_connection_above_the_limit_of_the_user_is_closed(
     connect: Connect, second_node: Node
 ) -> None:
     first, second = await connect(), SecondConnection(second_node)
-
     assert await outcome(second, "connect", token=connection_token("17")) == (
         {},
         [CONNECTION_LIMIT],
@@ -95,7 +93,6 @@ REFRESHES: list[tuple[dict[str, Any], Outcome]] = [
 @pytest.mark.parametrize(("claims", "expected"), REFRESHES, ids=str)
 async def test_refresh(connect: Connect, claims: dict[str, Any], expected: Outcome) -> None:
     connection = await connect()
-
     assert await outcome(connection, "refresh", token=token_of(claims)) == expected
 
 
@@ -116,9 +113,7 @@ SUBSCRIBES: list[tuple[dict[str, Any], Outcome]] = [
 @pytest.mark.parametrize(("claims", "expected"), SUBSCRIBES, ids=str)
 async def test_subscribe(connect: Connect, claims: dict[str, Any], expected: Outcome) -> None:
     connection = await connect()
-
     told = await outcome(connection, "subscribe", channel="plain:a", token=token_of(claims))
-
     assert told == expected
 
 
@@ -133,9 +128,7 @@ async def test_token_without_a_user_is_for_anonymous_clients(
 ) -> None:
     connection = await connect(user)
     expected = ({} if closes else {"expires": True}, closes)
-
     told = await outcome(connection, "subscribe", channel="plain:a", token=token_of(OF_NOBODY))
-
     assert told == expected
 
 
@@ -144,9 +137,7 @@ async def test_token_without_a_user_refreshes_subscriptions_of_anonymous_clients
 ) -> None:
     connection, token = await connect(""), token_of(OF_NOBODY)
     await connection.call("subscribe", channel="plain:a", token=token)
-
     told = await outcome(connection, "sub_refresh", channel="plain:a", token=token)
-
     assert told == ({"expires": True}, [])
 
 
@@ -165,24 +156,19 @@ SUB_REFRESHES: list[tuple[dict[str, Any], Outcome]] = [
 async def test_sub_refresh(connect: Connect, claims: dict[str, Any], expected: Outcome) -> None:
     connection = await connect()
     await connection.call("subscribe", channel="plain:a")
-
     told = await outcome(connection, "sub_refresh", channel="plain:a", token=token_of(claims))
-
     assert told == expected
 
 
 async def test_sub_refresh_needs_a_token(connect: Connect) -> None:
     connection = await connect()
     await connection.call("subscribe", channel="plain:a")
-
     assert await outcome(connection, "sub_refresh", channel="plain:a") == ({"error": 107}, [])
 
 
 async def test_server_side_subscription_cannot_be_refreshed(connect: Connect) -> None:
     connection = await connect(channels=["plain:a"])
-
     told = await outcome(connection, "sub_refresh", channel="plain:a", token=token_of(OWN))
-
     assert told == ({}, [BAD_REQUEST])
 
 
@@ -201,7 +187,6 @@ async def test_subscribe_without_history(
     connect: Connect, asks: dict[str, Any], expected: dict[str, Any]
 ) -> None:
     connection = await connect()
-
     assert await connection.call("subscribe", channel="plain:a", **asks) == expected
 
 
@@ -209,10 +194,8 @@ async def test_log_blames_no_name_where_a_token_is_missing(
     connect: Connect, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = await connect("17")
-
     with caplog.at_level("INFO", "realtime.client"):
         private = await client.call("subscribe", channel="$a#17#17")
         listing = await client.call("subscribe", channel="a#17#17")
-
     assert private == listing == {"error": 103}
     assert [AMBIGUOUS in record.getMessage() for record in caplog.records] == [True]

@@ -81,7 +81,6 @@ async def test_subscription_without_history_is_told_with_nothing(
 ) -> None:
     await operations.subscribe(node, "17", "plain:a")
     await turns()
-
     assert second.pushed == [{"channel": "plain:a", "subscribe": {}}]
 
 
@@ -90,7 +89,6 @@ async def test_only_the_connection_that_is_named_is_subscribed(
 ) -> None:
     await operations.subscribe(node, "17", "plain:a", client=second.client.id)
     await turns()
-
     assert (first.pushes, second.kinds()) == ([], ["subscribe"])
 
 
@@ -119,10 +117,8 @@ async def test_what_was_missed_follows_the_push(
     for value in (1, 2, 3):
         await publish(node, "a", value)
     epoch = (await node.broker.position("a")).epoch
-
     await operations.subscribe(node, "17", "a", since=StreamPosition(since, epoch))
     await turns()
-
     assert second.pushed[0]["subscribe"]["offset"] == offset
     assert published(second) == missed
 
@@ -133,10 +129,8 @@ async def test_what_was_missed_follows_the_push_of_the_first_generation(
     for value in (1, 2):
         await publish(node, "a", value)
     epoch = (await node.broker.position("a")).epoch
-
     await operations.subscribe(node, "17", "a", since=StreamPosition(1, epoch))
     await turns()
-
     assert [push["data"]["offset"] for push in first.pushes] == [1, 2]
 
 
@@ -150,7 +144,6 @@ async def test_subscription_again_is_told_again_and_not_made_again(
         await operations.subscribe(node, "17", "a", data=data(str(number)), info=data("6"))
     await publish(node, "a", 1)
     await turns()
-
     told = [push["subscribe"]["data"] for push in second.pushed if "subscribe" in push]
     assert (told, published(second)) == ([1, 2], [1])
     assert second.kinds().count("join") == 1
@@ -161,10 +154,8 @@ async def test_subscription_of_the_client_itself_stays_its_own(
 ) -> None:
     await second.call("subscribe", channel="a")
     await operations.subscribe(node, "17", "a")
-
     second.client.lose_position("a")
     await eventually(lambda: "unsubscribe" in second.kinds("a"))
-
     assert second.closes == []
 
 
@@ -172,7 +163,6 @@ async def test_client_may_unsubscribe_and_not_subscribe_again_before(
     node: Node, second: SecondConnection
 ) -> None:
     await operations.subscribe(node, "17", "a")
-
     assert await second.call("subscribe", channel="a") == {"error": 105}
     assert await second.call("unsubscribe", channel="a") == {}
     assert "error" not in await second.call("subscribe", channel="a")
@@ -180,9 +170,7 @@ async def test_client_may_unsubscribe_and_not_subscribe_again_before(
 
 async def test_lost_position_ends_the_connection(node: Node, second: SecondConnection) -> None:
     await operations.subscribe(node, "17", "a")
-
     second.client.lose_position("a")
-
     await eventually(lambda: second.closes == [3010])
 
 
@@ -193,10 +181,8 @@ async def test_subscription_expires_when_the_last_call_says(
     await operations.subscribe(node, "17", "plain:a", expires_at=time.time() + 100)
     moment = None if again is None else time.time() + again
     await operations.subscribe(node, "17", "plain:a", expires_at=moment)
-
     await clock.advance(50)
     await turns(20)
-
     assert second.closes == closes
 
 
@@ -208,7 +194,5 @@ async def test_limit_of_channels_ends_the_connection(
     await operations.subscribe(node, "17", "plain:a")
     await turns()
     assert (first.closes, second.closes) == ([], [])
-
     await operations.subscribe(node, "17", "plain:b")
-
     await eventually(lambda: (first.closes, second.closes) == ([3013], [3505]))

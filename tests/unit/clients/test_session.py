@@ -53,7 +53,6 @@ def test_connect_is_the_first_command_and_the_only_one_of_its_kind(
     session = new()
     session.state = state
     legal = (method is Method.CONNECT) is (state is SessionState.NEW)
-
     with nullcontext() if legal else pytest.raises(DisconnectBadRequest):
         session.check(Command(1, method, None))
 
@@ -64,7 +63,6 @@ def test_connect_is_the_first_command_and_the_only_one_of_its_kind(
 def test_second_subscription_to_a_channel_is_refused() -> None:
     session = connected()
     subscribed(session, "a")
-
     with pytest.raises(AlreadySubscribed):
         session.check_subscribe("a")
     session.check_subscribe("b")
@@ -75,7 +73,6 @@ def test_limit_counts_every_subscription() -> None:
     subscribed(session, "a")
     session.check_subscribe("b")
     session.subscriptions["b"] = Subscription(ChannelOptions(), server_side=True)
-
     with pytest.raises(LimitExceeded):
         session.check_subscribe("c")
 
@@ -83,7 +80,6 @@ def test_limit_counts_every_subscription() -> None:
 def test_limit_is_asked_before_the_duplicate() -> None:
     session = connected(client_channel_limit=1)
     subscribed(session, "a")
-
     with pytest.raises(LimitExceeded):
         session.check_subscribe("a")
 
@@ -92,7 +88,6 @@ def test_limit_of_0_means_no_limit() -> None:
     session = connected(client_channel_limit=0)
     for number in range(1000):
         subscribed(session, f"a{number}")
-
     session.check_subscribe("b")
 
 
@@ -106,16 +101,13 @@ def test_states_follow_one_another() -> None:
     states.append(session.state)
     session.close()
     states.append(session.state)
-
     assert states == [SessionState.NEW, SessionState.CONNECTED, SessionState.CLOSED]
 
 
 def test_closed_session_has_no_subscriptions_and_nothing_to_wait_for() -> None:
     session = connected(expiry_deadline=START + 1)
     subscribed(session, "a")
-
     session.close()
-
     assert not session.subscriptions
     assert session.deadline() is None
 
@@ -138,7 +130,6 @@ def overdue(session: ClientSession, now: float) -> type[Disconnect] | None:
 
 def test_session_that_does_not_connect_is_stale_after_25_seconds() -> None:
     session = new()
-
     assert session.deadline() == START + 25
     assert overdue(session, START + 24.9) is None
     assert overdue(session, START + 25) is DisconnectStale
@@ -146,21 +137,18 @@ def test_session_that_does_not_connect_is_stale_after_25_seconds() -> None:
 
 def test_stale_delay_of_0_means_no_deadline() -> None:
     session = new(client_stale_close_delay=0)
-
     assert session.deadline() is None
     assert overdue(session, START + 1e6) is None
 
 
 def test_connected_session_is_never_stale() -> None:
     session = connected()
-
     assert session.deadline() is None
     assert overdue(session, START + 1e6) is None
 
 
 def test_expired_connection_has_25_seconds_to_be_refreshed() -> None:
     session = connected(expiry_deadline=START + 60)
-
     assert session.deadline() == START + 85
     assert overdue(session, START + 84.9) is None
     assert overdue(session, START + 85) is DisconnectExpired
@@ -168,23 +156,18 @@ def test_expired_connection_has_25_seconds_to_be_refreshed() -> None:
 
 def test_refresh_moves_the_expiry() -> None:
     session = connected(expiry_deadline=START + 60)
-
     session.refreshed(None, START + 600)
-
     assert session.deadline() == START + 625
 
 
 def test_refresh_without_expiry_leaves_the_old_one_in_force() -> None:
     session = connected(expiry_deadline=START + 60)
-
     session.refreshed(None, None)
-
     assert overdue(session, START + 85) is DisconnectExpired
 
 
 def test_refresh_replaces_the_info_only_by_another_one() -> None:
     session = connected()
-
     session.refreshed(None, None)
     assert session.conn_info == data('{"a":1}')
     session.refreshed(data("2"), None)
@@ -195,7 +178,6 @@ def test_expired_subscription_has_25_seconds_to_be_refreshed() -> None:
     session = connected()
     subscribed(session, "a")
     subscribed(session, "b", START + 10)
-
     assert session.deadline() == START + 35
     assert overdue(session, START + 34.9) is None
     assert overdue(session, START + 35) is DisconnectSubscriptionExpired
@@ -204,9 +186,7 @@ def test_expired_subscription_has_25_seconds_to_be_refreshed() -> None:
 def test_subscription_that_was_left_does_not_expire() -> None:
     session = connected()
     subscribed(session, "a", START + 10)
-
     del session.subscriptions["a"]
-
     assert session.deadline() is None
     assert overdue(session, START + 35) is None
 
@@ -221,7 +201,6 @@ def test_deadline_is_the_earliest(
     session = connected(expiry_deadline=START + connection)
     subscribed(session, "a", START + first)
     subscribed(session, "b", START + second)
-
     assert session.deadline() == START + deadline
     assert overdue(session, START + deadline) is not None
 
@@ -231,7 +210,6 @@ def test_delays_are_options() -> None:
     expiring = connected(expiry_deadline=START, client_expired_close_delay=5)
     with_subscription = connected(client_expired_sub_close_delay=7)
     subscribed(with_subscription, "a", START)
-
     assert stale.deadline() == START + 3
     assert expiring.deadline() == START + 5
     assert with_subscription.deadline() == START + 7

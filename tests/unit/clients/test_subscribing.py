@@ -343,7 +343,5 @@ async def test_join_that_fails_is_logged_without_a_traceback(
     node: Node, engine: SuspendedEngine, caplog: pytest.LogCaptureFixture
 ) -> None:
     engine.failing.add("join")
-
     await node.subscriptions.join("a", ClientInfo("17", "C"), ChannelOptions(join_leave=True))
-
     assert [bool(record.exc_info) for record in caplog.records] == [False]

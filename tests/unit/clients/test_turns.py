@@ -90,9 +90,7 @@ async def test_large_replies_of_one_frame_give_others_turns(
         await node.publish("a", data(f'"{"x" * 9_000}"'), node.config.channel)
     await connection.subscribe()
     commands = [{"id": n, "method": 6, "params": {"channel": "a"}} for n in range(10, 30)]
-
     frame = "\n".join(map(json.dumps, commands)).encode()
-
     assert await turns_during(connection, [frame]) >= 19
     assert connection.reply(29) is not None
 

@@ -72,9 +72,7 @@ async def test_channels_that_a_connect_asks_for_are_left_out(
     await subscribe(one, "plain:a")
     asking = SecondConnection(second_node)
     names = [f"plain:{letter}" for letter in "abcd"]
-
     await asking.call("connect", token=connection_token("17"), subs={name: {} for name in names})
-
     assert list(asking.client.session.subscriptions) == names[: LIMIT - 1]
     assert asking.closes == []
 
@@ -82,19 +80,15 @@ async def test_channels_that_a_connect_asks_for_are_left_out(
 async def test_site_may_subscribe_a_user_beyond_the_limit(second_node: Node) -> None:
     one = await connected(second_node, "17")
     await subscribe(one, "plain:a", "plain:b", "plain:c")
-
     await second_node.hub.connections("17")[0].subscribe(ServerSubscription("ours:a"))
     await turns()
-
     assert "ours:a" in one.client.session.subscriptions
 
 
 async def test_refused_and_repeated_subscribes_take_no_room(second_node: Node) -> None:
     one = await connected(second_node, "17")
-
     refused = await subscribe(one, *["unknown:a", "$plain:a"] * LIMIT)
     subscribed = await subscribe(one, "plain:a", "plain:a", "plain:b", "plain:a", "plain:c")
-
     assert 0 not in refused
     assert [code for code in subscribed if code != ALREADY_SUBSCRIBED] == [0] * LIMIT
     assert await subscribe(one, "plain:d") == [LIMIT_EXCEEDED]

@@ -50,7 +50,6 @@ def closes(connections: list[Connection]) -> list[list[int]]:
 async def test_node_refuses_at_once_by_its_own_count(nodes: list[Node]) -> None:
     mine = await several(nodes[0], LIMIT + 1)
     anonymous = await several(nodes[0], LIMIT + 1, user="")
-
     assert closes(mine) == [[]] * LIMIT + [[CONNECTION_LIMIT]]
     assert closes(anonymous) == [[]] * (LIMIT + 1)
 
@@ -77,9 +76,7 @@ async def test_second_generation_has_a_code_of_its_own(nodes: list[Node], clock:
     await passes(clock, nodes, 2 * INTERVAL)
     other = SecondConnection(nodes[1])
     await other.call("connect", token=connection_token("17"))
-
     await passes(clock, nodes, PATIENCE + 2 * INTERVAL)
-
     assert other.closes == [CONNECTION_LIMIT_OF_SECOND]
 
 
@@ -123,10 +120,8 @@ async def test_place_that_becomes_free_is_taken(nodes: list[Node], clock: Clock)
     await passes(clock, nodes, 2 * INTERVAL)
     [there] = await several(nodes[1], 1)
     await passes(clock, nodes, PATIENCE - INTERVAL)
-
     here[0].client.close(None)
     await passes(clock, nodes, 2 * PATIENCE)
-
     assert closes([there, *here[1:]]) == [[]] * LIMIT
 
 
@@ -153,9 +148,7 @@ async def test_places_of_a_node_that_died_are_free_before_patience_ends(
     await passes(clock, nodes, 2 * INTERVAL)
     engines[0].hold("announce", "place_connections")
     there = await several(nodes[1], LIMIT)
-
     await passes(clock, nodes[1:], 2 * (HEARTBEAT_LIFETIME + PATIENCE))
-
     assert closes(there) == [[]] * LIMIT
     engines[0].go_on("announce", "place_connections")
 
@@ -185,7 +178,6 @@ async def test_places_end_with_a_node_that_stops(
     await passes(clock, nodes, 2 * INTERVAL)
     before = dict(state.places)
     await stop(nodes[0], clock, SHUTDOWN_TIMEOUT)
-
     assert before[nodes[0].uid] == {"17": LIMIT}
     assert nodes[0].uid not in state.places
 
@@ -264,9 +256,7 @@ async def test_many_users_take_several_calls(
     for user in users:
         await connect(nodes[0], user)
     before = engines[0].calls["place_connections"]
-
     await passes(clock, nodes, INTERVAL)
-
     assert engines[0].calls["place_connections"] - before == 2
     assert state.places[nodes[0].uid] == dict.fromkeys(users, 1)
 

@@ -50,12 +50,10 @@ async def codes(connection: Connection, number: int, method: int = UNKNOWN) -> l
 
 async def test_connections_of_a_user_have_one_rate(nodes: list[Node], clock: Clock) -> None:
     one, other, stranger = [await connect(nodes[0], user) for user in ("17", "17", "18")]
-
     first, second = await codes(one, 6), await codes(other, 6)
     theirs = await codes(stranger, 6)
     await clock.advance(0.5)
     later = await codes(one, 2)
-
     assert (first, second) == ([NOT_FOUND] * 6, [NOT_FOUND] * 4 + [TOO_MANY] * 2)
     assert theirs == [NOT_FOUND] * 6
     assert later == [NOT_FOUND, TOO_MANY]
@@ -63,7 +61,6 @@ async def test_connections_of_a_user_have_one_rate(nodes: list[Node], clock: Clo
 
 async def test_method_may_have_a_lower_rate_of_its_own(nodes: list[Node]) -> None:
     one, other = [await connect(nodes[0]) for _ in range(2)]
-
     assert await codes(one, 2, RPC) == [NOT_AVAILABLE] * 2
     assert await codes(other, 2, RPC) == [NOT_AVAILABLE, TOO_MANY]
     assert await codes(other, 1) == [NOT_FOUND]
@@ -71,9 +68,7 @@ async def test_method_may_have_a_lower_rate_of_its_own(nodes: list[Node]) -> Non
 
 async def test_connection_that_goes_on_is_closed_and_others_are_not(nodes: list[Node]) -> None:
     one, other = [await connect(nodes[0]) for _ in range(2)]
-
     await codes(one, 100)
-
     assert one.closes == [SLOW]
     assert await codes(other, 1) == [TOO_MANY]
     assert other.closes == []
@@ -90,7 +85,6 @@ async def test_who_reconnects_has_the_same_debt(nodes: list[Node]) -> None:
     await eventually(lambda: not nodes[0].hub.users)
     del first
     gc.collect()
-
     assert await codes(await connect(nodes[0]), 1) == [TOO_MANY]
 
 

@@ -59,11 +59,9 @@ async def test_process_takes_so_many_connections(
 
 async def test_process_takes_so_many_connections_a_second(new: New, clock: Clock) -> None:
     admission = new(client_connection_rate_limit=3)
-
     at_once = admitted(admission, *"1234")
     await clock.advance(1 / 3)
     later = admitted(admission, *"12")
-
     assert at_once == [True, True, True, False]
     assert later == [True, False]
     assert admission.refused == 2
@@ -72,11 +70,9 @@ async def test_process_takes_so_many_connections_a_second(new: New, clock: Clock
 async def test_each_address_has_a_rate_of_its_own(new: New, clock: Clock) -> None:
     admission = new(address_connection_rate="1/s burst 2")
     one, other = "192.0.2.1", "192.0.2.2"
-
     at_once = admitted(admission, one, one, one, other)
     await clock.advance(1)
     later = admitted(admission, one, one)
-
     assert at_once == [True, True, False, True]
     assert later == [True, False]
 
@@ -85,14 +81,12 @@ async def test_unknown_addresses_have_one_rate_together(
     new: New, caplog: pytest.LogCaptureFixture
 ) -> None:
     rated = new(address_connection_rate="1/h burst 2")
-
     assert admitted(rated, "", "", "", "192.0.2.1") == [True, True, False, True]
     assert "address is not known (trusted_proxies is" in caplog.text
 
 
 async def test_refused_connection_takes_nothing_of_the_rate_of_the_process(new: New) -> None:
     admission = new(address_connection_rate="1/h", client_connection_rate_limit=2)
-
     assert admitted(admission, "a", "a", "a", "b") == [True, False, False, True]
 
 
@@ -115,11 +109,9 @@ async def test_addresses_do_not_fill_memory(
 ) -> None:
     monkeypatch.setattr(admission, "MAX_ADDRESSES", 100)
     rated = new(address_connection_rate="1/h burst 2")
-
     for number in range(1000):
         admitted(rated, f"10.0.{number // 256}.{number % 256}")
         assert len(rated._addresses) <= 100
-
     # the newest are remembered
     assert admitted(rated, "10.0.3.231", "10.0.3.231") == [True, False]
 
@@ -130,7 +122,6 @@ async def test_overloaded_process_takes_none_until_it_is_on_time(new: New, clock
         await clock.advance(1)
     during = admitted(admission, "a")
     await clock.advance(INTERVAL)
-
     assert PATIENCE < 5
     assert during + admitted(admission, "a") == [False, True]
 
@@ -145,7 +136,6 @@ async def test_newcomers_are_refused_while_too_many_wait(
     await asyncio.sleep(0)
     during = admitted(full, "a")
     await asyncio.gather(*turns)
-
     assert (before, during, admitted(full, "a")) == ([True], [False], [True])
 
 
@@ -173,14 +163,12 @@ async def test_refused_peers_come_back_at_different_times(new: New) -> None:
         with pytest.raises(NotAdmitted) as refused:
             admission.check("")
         seconds.add(refused.value.retry_after)
-
     assert seconds <= set(range(5, 21))
     assert len(seconds) > 5
 
 
 async def test_refusals_are_logged_once(new: New, caplog: pytest.LogCaptureFixture) -> None:
     admitted(new(connections=1, client_connection_limit=1), *"abc")
-
     assert [record.message for record in caplog.records] == [
         "Refused a connection, as others may be for now: there are 1 connections"
     ]

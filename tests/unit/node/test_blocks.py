@@ -96,7 +96,6 @@ async def test_block_ends_by_itself(node: Node, monkeypatch: pytest.MonkeyPatch)
     await node.block_user("17", end := later())
     before = await connect(node)
     monkeypatch.setattr(time, "time", lambda: end)
-
     assert before == [FORCED]
     assert not node.blocks.has("17")
     assert await node.blocked() == {}
@@ -104,7 +103,6 @@ async def test_block_ends_by_itself(node: Node, monkeypatch: pytest.MonkeyPatch)
 
 async def test_anonymous_clients_and_other_names_are_not_blocked(node: Node) -> None:
     await node.block_user("17", later())
-
     assert [node.blocks.has(user) for user in ("17", "", "170", "1")] == [True, False, False, False]
 
 
@@ -114,7 +112,6 @@ async def test_client_is_refused_that_was_being_identified(shared: Node) -> None
     await shared.block_user("17", later())
     await connecting
     await turns()
-
     assert connection.closes == [FORCED]
     assert not shared.hub.users
 
@@ -136,13 +133,11 @@ async def test_so_many_are_blocked_and_no_more(node: Node, monkeypatch: pytest.M
 
 async def test_message_of_another_node_is_applied_here(shared: Node, engine: ClusterEngine) -> None:
     client, member = add(shared), Member(load(TOKENS), engine)
-
     await member.block_user("17", later())
     await eventually(lambda: client.close_codes == [FORCED])
     blocked = shared.blocks.has("17")
     await member.unblock_user("17")
     await eventually(lambda: not shared.blocks.has("17"))
-
     assert blocked
 
 
@@ -154,14 +149,12 @@ async def test_node_that_starts_later_knows_who_is_blocked(
     await fresh.start()
     known = fresh.blocks.has("17")
     await stop(fresh, clock, SHUTDOWN_TIMEOUT)
-
     assert known
 
 
 async def test_node_does_not_start_without_the_list(engine: ClusterEngine) -> None:
     engine.failing.add("blocked")
     fresh = Node(load(TOKENS), engine)
-
     with pytest.raises(EngineUnavailable):
         await fresh.start()
 
@@ -190,9 +183,7 @@ async def test_message_that_comes_too_late_does_not_block_for_long(
     await engine.limits.unblock("17")
     shared._control.on_message(BlockUser("17", later(), "another"))
     at_first = shared.blocks.has("17")
-
     await clock.advance(blocks.INTERVAL)
-
     assert at_first
     await eventually(lambda: not shared.blocks.has("17"))
 
@@ -221,7 +212,6 @@ async def test_user_stays_blocked_while_redis_is_away(
     for _ in range(3):
         await clock.advance(blocks.INTERVAL)
         await shared.idle()
-
     assert await connect(shared) == [FORCED]
     assert len([r for r in caplog.records if "blocked users" in r.message]) == 1
 
@@ -233,7 +223,6 @@ async def test_nothing_waits_while_redis_hangs(
     await clock.advance(blocks.INTERVAL)
     await engine.reached("blocked_version")
     await clock.advance(10 * blocks.INTERVAL)
-
     assert await connect(shared) == []
     assert engine.waiting.count("blocked_version") == 1
     engine.go_on("blocked_version")
@@ -244,10 +233,8 @@ async def test_list_that_redis_lost_comes_back(
 ) -> None:
     await shared.block_user("17", end := later())
     engine.cluster.state.blocked, engine.cluster.state.blocks_version = {}, NO_LIST
-
     await clock.advance(blocks.INTERVAL)
     await shared.idle()
-
     assert shared.blocks.has("17")
     assert (await engine.limits.blocked()).ends == {"17": end}
 
@@ -256,10 +243,8 @@ async def test_user_is_not_blocked_where_the_list_cannot_be_written(
     shared: Node, engine: ClusterEngine
 ) -> None:
     engine.failing.add("block")
-
     with pytest.raises(EngineUnavailable):
         await shared.block_user("17", later())
-
     assert not shared.blocks.has("17")
 
 
@@ -268,10 +253,8 @@ async def test_user_is_blocked_here_where_others_cannot_be_told(
 ) -> None:
     client = add(shared)
     engine.failing.add("publish")
-
     with pytest.raises(NoReply):
         await shared.block_user("17", later())
-
     assert client.close_codes == [FORCED]
     assert (await engine.limits.blocked()).ends.keys() == {"17"}
 
@@ -282,10 +265,8 @@ async def test_who_came_in_when_a_block_was_over_is_closed_by_the_next_one(
     await shared.block_user("17", end := later())
     monkeypatch.setattr(time, "time", lambda: end)
     client = add(shared)
-
     await engine.limits.block({"17": later()})  # the message is lost
     await clock.advance(blocks.INTERVAL)
-
     await eventually(lambda: client.close_codes == [FORCED])
 
 
@@ -349,8 +330,6 @@ async def test_longer_end_that_redis_lost_comes_back(
 async def test_message_that_comes_when_the_block_is_over_closes_connections(shared: Node) -> None:
     """The node was frozen, or its clock is ahead."""
     client = add(shared)
-
     shared._control.on_message(BlockUser("17", later(-1), "another"))
-
     assert client.close_codes == [FORCED]
     assert await connect(shared) == []

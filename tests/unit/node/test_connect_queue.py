@@ -11,7 +11,6 @@ from tests.unit.parts import turns
 
 async def test_queue_go_on_at_once_while_there_are_few() -> None:
     queue = ConnectQueue(asyncio.get_running_loop())
-
     for _ in range(5):
         # a coroutine that never waits ends at its first step
         waiting = [queue.turn() for _ in range(PER_TURN)]
@@ -74,9 +73,7 @@ async def test_nothing_is_due_once_all_are_through() -> None:
     loop = asyncio.get_running_loop()
     queue = ConnectQueue(loop)
     await asyncio.gather(*(queue.turn() for _ in range(3 * PER_TURN)))
-
     await turns(5)
-
     assert not queue._is_due
 
 

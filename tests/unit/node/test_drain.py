@@ -33,9 +33,7 @@ def closed(clients: Iterable[OpenedClient]) -> int:
 
 async def test_as_many_clients_as_are_closed_at_once_are(node: Node) -> None:
     clients = [OpenedClient(node, f"C{number}") for number in range(CLOSE_AT_ONCE)]
-
     node.begin_stop()
-
     assert closed(clients) == CLOSE_AT_ONCE
 
 
@@ -92,9 +90,7 @@ async def test_clients_that_go_by_themselves_are_not_waited_for(clock: Clock) ->
     node.begin_stop()
     for client in clients:
         node.closed(client)
-
     await stop(node, clock, 2 * CLOSE_INTERVAL)
-
     assert closed(clients) == CLOSE_AT_ONCE
 
 
@@ -102,12 +98,10 @@ async def test_api_is_answered_until_the_node_stops(clock: Clock) -> None:
     node = Node(load({**EVERYTHING, "drain_seconds": 10}))
     for number in range(100):
         OpenedClient(node, f"C{number}")
-
     node.begin_stop()
     await clock.advance(10)
     before = node.stopping
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert (before, node.stopping) == (False, True)
 
 
@@ -136,9 +130,7 @@ async def test_second_signal_closes_at_once_those_that_are_left(clock: Clock) ->
     clients = [OpenedClient(node, f"C{number}") for number in range(1000)]
     node.on_signal()
     await clock.advance(SIGNALS_APART)
-
     node.on_signal()
-
     assert [client.close_codes for client in clients] == [[SHUTDOWN]] * 1000
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
@@ -146,10 +138,8 @@ async def test_second_signal_closes_at_once_those_that_are_left(clock: Clock) ->
 async def test_signal_that_comes_twice_at_the_same_time_is_one(clock: Clock) -> None:
     node = Node(load({**EVERYTHING, "drain_seconds": 60}))
     clients = [OpenedClient(node, f"C{number}") for number in range(1000)]
-
     node.on_signal()
     node.on_signal()
-
     assert closed(clients) == CLOSE_AT_ONCE
     await clock.advance(SIGNALS_APART)
     node.on_signal()
@@ -158,9 +148,7 @@ async def test_signal_that_comes_twice_at_the_same_time_is_one(clock: Clock) -> 
 
 async def test_stop_waits_until_the_last_client_was_told(node: Node, clock: Clock) -> None:
     clients = [OpenedClient(node, f"C{number}") for number in range(1000)]
-
     await stop(node, clock, node.config.drain_seconds + CLOSE_INTERVAL)
-
     assert closed(clients) == 1000
 
 
@@ -169,7 +157,5 @@ async def test_newcomer_between_two_slices_is_closed_at_once(node: Node, clock: 
         OpenedClient(node, f"C{number}")
     node.begin_stop()
     await clock.advance(CLOSE_INTERVAL)
-
     newcomer = OpenedClient(node, "newcomer")
-
     assert newcomer.close_codes == [SHUTDOWN]

@@ -89,10 +89,8 @@ async def test_callers_go_on_when_an_attempt_was_abandoned() -> None:
     feed.open(None)
     caller = waiting(feed)
     await turns()
-
     feed.abandoned()
     await caller
-
     assert state(feed) is FeedState.IDLE
 
 
@@ -154,9 +152,7 @@ def test_publication_is_encoded_once_per_codec() -> None:
     codec = CountingCodec()
     clients = [RecordingClient(f"C{number}", codec=codec) for number in range(10)]
     live(feed, *clients)
-
     feed.publish(Publication(data("1")))
-
     assert codec.encoded == 1
     assert all(client.pushed[0] is clients[0].pushed[0] for client in clients)
 
@@ -166,10 +162,8 @@ def test_publication_is_kept_back_for_a_held_subscriber() -> None:
     client = RecordingClient()
     feed.hold(client)
     publications = [Publication(data(str(offset)), None, offset) for offset in (1, 2)]
-
     for publication in publications:
         feed.publish(publication)
-
     assert client.pushed == []
     assert feed.held(client) == publications
 
@@ -179,10 +173,8 @@ def test_released_subscriber_is_served_from_then_on_and_nothing_is_kept_back() -
     client = RecordingClient()
     feed.hold(client)
     feed.publish(Publication(data("1")))
-
     feed.release(client)
     feed.publish(Publication(data("2")))
-
     assert client.pushed == [client.codec.publication("a", Publication(data("2")))]
     assert feed.held(client) == []
 
@@ -191,10 +183,8 @@ def test_removed_subscriber_gets_nothing_more() -> None:
     feed = ChannelFeed("a", OPTIONS)
     first, second = RecordingClient("C1"), RecordingClient("C2")
     live(feed, first, second)
-
     feed.remove(first)
     feed.publish(Publication(data("1")))
-
     assert (len(first.pushed), len(second.pushed)) == (0, 1)
 
 
@@ -217,11 +207,9 @@ def test_feed_that_was_cut_off_delivers_nothing() -> None:
     served, held = RecordingClient("C1", positioned="a"), RecordingClient("C2", positioned="a")
     live(feed, served)
     feed.hold(held)
-
     assert set(feed.cut_off()) == {served, held}
     feed.publish(Publication(data("1")))
     feed.broadcast(lambda codec: codec.join("a", INFO))
-
     assert served.pushed == held.pushed == []
 
 
@@ -258,10 +246,8 @@ def test_subscriber_that_does_not_listen_gets_publications_alone() -> None:
     client = RecordingClient("C1")
     feed.hold(client, hears_joins=False)
     feed.release(client)
-
     feed.broadcast(lambda codec: codec.join("a", INFO))
     feed.publish(Publication(data("1")))
-
     assert client.pushed == [client.codec.publication("a", Publication(data("1")))]
 
 
@@ -270,10 +256,8 @@ def test_own_leave_is_kept_from_those_who_must_not_hear_it(hears_leave: bool) ->
     feed = ChannelFeed("a", OPTIONS)
     leaving, other = RecordingClient("C1"), RecordingClient("C2")
     live(feed, leaving, other)
-
     feed.leave(leaving, hears_leave=hears_leave)
     feed.broadcast(lambda codec: codec.leave("a", INFO))
-
     assert (len(leaving.pushed), len(other.pushed)) == (int(hears_leave), 1)
 
 
@@ -298,10 +282,8 @@ def test_feed_without_subscribers_is_empty() -> None:
     held, served = RecordingClient("C1"), RecordingClient("C2")
     feed.hold(held)
     live(feed, served)
-
     feed.remove(held)
     feed.remove(served)
-
     assert not feed
     assert list(feed.subscribers()) == []
 

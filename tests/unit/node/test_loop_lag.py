@@ -47,7 +47,6 @@ async def test_loop_that_stays_late_is_overloaded_until_a_look_is_on_time(
     await looks(clock, 3, late=1)
     during = lag.is_overloaded
     await looks(clock, 1)
-
     assert (before, during, lag.is_overloaded) == (False, True, False)
 
 
@@ -55,22 +54,18 @@ async def test_one_long_pause_is_no_overload(lag: LoopLag, clock: Clock) -> None
     await looks(clock, 1, late=60)
     during = lag.is_overloaded
     await looks(clock, 1)
-
     assert (during, lag.is_overloaded) == (False, False)
 
 
 async def test_lag_below_the_limit_is_no_overload(lag: LoopLag, clock: Clock) -> None:
     await looks(clock, 30, late=LIMIT - 0.01)
-
     assert not lag.is_overloaded
 
 
 async def test_without_a_limit_nothing_is_overloaded(clock: Clock) -> None:
     lag = LoopLag(Timers(asyncio.get_running_loop()))
     lag.start()
-
     await looks(clock, 10, late=2)
-
     assert not lag.is_overloaded
     assert lag.seconds == pytest.approx(2)
 
@@ -82,5 +77,4 @@ async def test_lag_is_sustained_when_a_tenth_of_the_looks_have_it(
     await looks(clock, SUSTAINED - 2, late=0.5)
     before = lag.sustained
     await looks(clock, 1, late=0.25)
-
     assert (before, lag.sustained) == (0, 0.25)

@@ -24,9 +24,7 @@ async def test_presence_is_recorded_and_removed_with_the_subscription(node: Node
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
     assert dict(await node.presence.get("a")) == {"C": ClientInfo("17", "C")}
-
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
-
     assert dict(await node.presence.get("a")) == {}
 
 
@@ -35,7 +33,6 @@ async def test_presence_is_renewed_for_as_long_as_the_subscription_lasts(
 ) -> None:
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
-
     for _ in range(10):  # the lifetime is 60 seconds
         await clock.advance(25)
         assert set(await node.presence.get("a")) == {"C"}
@@ -43,7 +40,6 @@ async def test_presence_is_renewed_for_as_long_as_the_subscription_lasts(
 
 async def test_no_presence_is_kept_where_it_is_off(node: Node) -> None:
     await subscribe(node, RecordingClient(), PLAIN)
-
     assert dict(await node.presence.get("a")) == {}
 
 
@@ -51,9 +47,7 @@ async def test_no_presence_is_kept_where_it_is_off(node: Node) -> None:
 async def test_join_is_said_where_it_is_on(node: Node, options: ChannelOptions) -> None:
     client = RecordingClient()
     await subscribe(node, client, options)
-
     await node.subscriptions.join("a", client.info_in("a"), options)
-
     expected = [client.codec.join("a", client.info_in("a"))] if options.join_leave else []
     assert client.pushed == expected
 
@@ -62,9 +56,7 @@ async def test_leaver_receives_its_own_leave_and_so_do_others(node: Node) -> Non
     leaver, other = RecordingClient("C1"), RecordingClient("C2")
     for client in (leaver, other):
         await subscribe(node, client, PRESENCE)
-
     await node.subscriptions.remove("a", leaver, PRESENCE, leave=leaver.info_in("a"))
-
     leave = leaver.codec.leave("a", leaver.info_in("a"))
     assert leaver.pushed == other.pushed == [leave]
 
@@ -72,9 +64,7 @@ async def test_leaver_receives_its_own_leave_and_so_do_others(node: Node) -> Non
 async def test_subscription_that_is_undone_says_no_leave(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
-
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
-
     assert client.pushed == []
 
 
@@ -83,10 +73,8 @@ async def test_last_subscriber_takes_the_channel_and_its_timer_along(
 ) -> None:
     client = RecordingClient()
     await subscribe(node, client, PRESENCE)
-
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
     await clock.advance(100)
-
     assert not node.hub.feeds
     assert await node.channels() == []
     assert dict(await node.presence.get("a")) == {}
@@ -113,9 +101,7 @@ async def test_unsubscribe_reaches_every_connection_of_the_user(node: Node) -> N
     other = RecordingClient("C3", "18")
     for client in (*mine, other):
         node.hub.add(client)
-
     await node.unsubscribe_user("17", "a")
-
     assert [client.unsubscribed for client in (*mine, other)] == [["a"], ["a"], []]
 
 
@@ -134,9 +120,7 @@ async def test_disconnect_closes_every_connection_of_the_user(
     other = RecordingClient("C3", "18")
     for client in (*mine, other):
         node.hub.add(client)
-
     await call(node)
-
     assert [client.close_codes for client in (*mine, other)] == [[code], [code], []]
 
 
@@ -177,7 +161,6 @@ async def test_node_says_what_it_is(node: Node, clock: Clock) -> None:
 
 async def test_name_of_the_node_is_an_option(clock: Clock) -> None:
     node = Node(load({"name": "first"}))
-
     assert node.describe().name == "first"
     await node.stop()
 
@@ -190,6 +173,5 @@ async def test_failure_of_work_beside_a_client_is_logged(
 
     node.spawn(work())
     await turns()
-
     assert [record.levelname for record in caplog.records] == ["ERROR"]
     assert "broken" in caplog.text

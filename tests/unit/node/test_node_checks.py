@@ -86,11 +86,9 @@ async def test_right_position_closes_no_client(node: Node, clock: Clock) -> None
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-
     for _ in range(20):
         await clock.advance(25)
         await turns(20)
-
     assert client.closes == []
     assert published(client) == [1]
 
@@ -117,7 +115,6 @@ async def test_first_check_comes_no_sooner_than_the_delay_after_the_subscription
 ) -> None:
     await subscribe(node, RecordingClient(), RECOVERABLE)
     asked = engine.calls["position"]
-
     await clock.advance(25)
     await turns(20)
     assert engine.calls["position"] == asked
@@ -149,11 +146,9 @@ async def test_check_puts_the_next_one_off(
     await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 0)
     asked = engine.calls["position"]
-
     for _ in range(8):  # 200 seconds: every second tick is at least 40 after the last check
         await clock.advance(25)
         await turns(20)
-
     assert engine.calls["position"] - asked == 4
 
 

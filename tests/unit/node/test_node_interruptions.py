@@ -74,10 +74,8 @@ async def test_what_was_missed_during_an_interruption_is_delivered_in_order(node
 async def test_channel_without_recovery_is_served_as_ever(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, HISTORY)
-
     node.on_interrupted(everything)
     await publish(node, HISTORY, 1)
-
     assert published(client) == [1]
 
 
@@ -138,12 +136,10 @@ async def test_however_many_channels_catch_up(node: Node) -> None:
     clients = {f"a{number}": RecordingClient() for number in range(2 * CATCH_UP_AT_ONCE + 1)}
     for channel, client in clients.items():
         await subscribe(node, client, RECOVERABLE, channel)
-
     node.on_interrupted(everything)
     for channel in clients:
         await lose(node, RECOVERABLE, 1, channel)
     node.on_resumed(everything)
-
     await eventually(lambda: all(published(client) == [1] for client in clients.values()))
 
 
@@ -154,10 +150,8 @@ async def test_channels_catch_up_side_by_side_and_only_so_many(
         await subscribe(node, RecordingClient(), RECOVERABLE, f"a{number}")
     node.on_interrupted(everything)
     engine.hold("history")
-
     node.on_resumed(everything)
     await turns(20)
-
     assert len(engine.waiting) == CATCH_UP_AT_ONCE
     engine.go_on("history")
 
@@ -257,10 +251,8 @@ async def test_disconnect_that_no_other_node_hears_of_has_taken_effect_here(
     client = RecordingClient("C1", user="17")
     node.hub.add(client)
     engine.failing.add("publish")
-
     with pytest.raises(NoReply):
         await node.disconnect_user("17")
-
     assert len(client.closes) == 1
 
 

@@ -46,10 +46,8 @@ async def lose_for_good(node: Node, value: int, channel: str = "a") -> None:
 async def test_publications_arrive_in_order(node: Node, options: ChannelOptions) -> None:
     client = RecordingClient()
     await subscribe(node, client, options)
-
     for value in range(5):
         await publish(node, options, value)
-
     assert published(client) == [0, 1, 2, 3, 4]
     assert client.closes == []
 
@@ -57,9 +55,7 @@ async def test_publications_arrive_in_order(node: Node, options: ChannelOptions)
 async def test_offsets_are_pushed_wherever_history_is_kept(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, HISTORY)
-
     await publish(node, HISTORY, 1)
-
     assert client.pushed == [b'{"result":{"channel":"a","data":{"data":1,"offset":1}}}\n']
 
 
@@ -158,11 +154,9 @@ async def test_gap_in_a_channel_without_recovery_closes_no_client(node: Node) ->
     client = RecordingClient()
     await subscribe(node, client, HISTORY)
     await publish(node, HISTORY, 1)
-
     await lose(node, HISTORY, 2)
     await publish(node, HISTORY, 3)
     await turns(20)
-
     assert published(client) == [1, 3]
     assert client.closes == []
 
@@ -187,9 +181,7 @@ async def test_publication_that_arrives_twice_is_delivered_once(node: Node) -> N
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     kept = (await node.broker.history("a")).publications[0]
-
     node.on_publication("a", kept, await node.broker.position("a"))
-
     assert published(client) == [1]
     assert client.closes == []
 
@@ -200,11 +192,9 @@ async def test_stray_publication_of_another_epoch_is_not_delivered_and_closes_no
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-
     node.on_publication("a", Publication(data("2"), None, 2), StreamPosition(2, "another"))
     await publish(node, RECOVERABLE, 3)
     await eventually(lambda: published(client) == [1, 3])
-
     assert client.closes == []
 
 
@@ -227,9 +217,7 @@ async def test_held_subscriber_gets_nothing_and_its_publications_are_kept_back(n
     held, served = RecordingClient("C1", positioned="a"), RecordingClient("C2")
     await subscribe(node, served, RECOVERABLE)
     await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
-
     await publish(node, RECOVERABLE, 1)
-
     assert (published(served), published(held)) == ([1], [])
     assert [publication.offset for publication in node.hub.feeds["a"].held(held)] == [1]
 
@@ -254,11 +242,9 @@ async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node
 async def test_held_subscriber_is_closed_too_when_a_gap_cannot_be_filled(node: Node) -> None:
     held = RecordingClient("C", positioned="a")
     await node.subscriptions.add("a", held, RECOVERABLE, held.info_in("a"))
-
     await lose_for_good(node, 1)
     await publish(node, RECOVERABLE, 2)
     await eventually(lambda: bool(held.closes))
-
     assert held.close_codes == [INSUFFICIENT_STATE]
 
 
@@ -267,9 +253,7 @@ async def test_subscriber_that_joins_later_continues_where_the_others_are(node: 
     await subscribe(node, first, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await subscribe(node, second, RECOVERABLE)
-
     await publish(node, RECOVERABLE, 2)
-
     assert (published(first), published(second)) == ([1, 2], [2])
     assert first.closes == second.closes == []
 
@@ -279,13 +263,11 @@ async def test_channel_without_recovery_has_no_position(
     node: Node, options: ChannelOptions
 ) -> None:
     await subscribe(node, RecordingClient(), options)
-
     assert node.hub.feeds["a"].position is None
 
 
 async def test_publication_for_a_channel_without_local_subscribers_is_dropped(node: Node) -> None:
     node.on_publication("nobody", Publication(data("1")), None)
-
     assert not node.hub.feeds
 
 

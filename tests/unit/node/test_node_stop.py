@@ -35,37 +35,29 @@ async def node(clock: Clock) -> AsyncIterator[Node]:
 
 async def test_stopping_closes_everyone_with_shutdown_and_newcomers_too(node: Node) -> None:
     connected = OpenedClient(node)
-
     node.begin_stop()
     opened = OpenedClient(node)
-
     assert (connected.close_codes, opened.close_codes) == ([SHUTDOWN], [SHUTDOWN])
 
 
 async def test_node_is_draining_from_the_first_moment_of_its_stop(node: Node) -> None:
     before = node.is_draining
-
     node.begin_stop()
-
     assert (before, node.is_draining) == (False, True)
 
 
 async def test_closed_connection_is_not_closed_again_by_stopping(node: Node) -> None:
     client = OpenedClient(node)
     node.closed(client)
-
     node.begin_stop()
-
     assert client.closes == []
 
 
 async def test_beginning_to_stop_twice_closes_everyone_once(node: Node) -> None:
     client = OpenedClient(node)
-
     node.begin_stop()
     node.begin_stop()
     await node.stop()
-
     assert client.close_codes == [SHUTDOWN]
 
 
@@ -81,7 +73,6 @@ async def test_stop_waits_for_work_beside_the_clients(node: Node) -> None:
 
     node.spawn(work())
     await node.stop()
-
     assert finished.is_set()
 
 
@@ -105,9 +96,7 @@ async def test_work_that_hangs_is_cancelled_when_the_time_is_up(node: Node, cloc
 async def test_client_that_does_not_close_does_not_keep_the_node(node: Node, clock: Clock) -> None:
     client = OpenedClient(node)
     client.close = client.closes.append  # type: ignore[method-assign, assignment]
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert client.close_codes == [SHUTDOWN]
 
 
@@ -130,9 +119,7 @@ async def test_node_that_stops_is_withdrawn_and_leaves_no_client_present(
     clock: Clock,
 ) -> None:
     node, engine, connection = await serving(clock)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert engine.calls["withdraw"] == 1
     assert await engine.presence.get("a") == {}
     assert (connection.closes, node.hub.clients, node.hub.feeds) == ([SHUTDOWN], {}, {})
@@ -144,9 +131,7 @@ async def test_node_whose_engine_hangs_closes_its_clients_and_ends_in_time(
 ) -> None:
     node, engine, connection = await serving(clock)
     engine.hold(*(METHODS if method == "every one" else [method]))
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert connection.closes == [SHUTDOWN]
 
 
@@ -156,7 +141,6 @@ async def test_time_to_stop_counts_from_its_beginning(clock: Clock) -> None:
     engine.hold(*METHODS)
     node.begin_stop()
     await clock.advance(SHUTDOWN_TIMEOUT / 2)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT / 2)
 
 
@@ -164,9 +148,7 @@ async def test_node_that_is_stopped_late_still_says_farewell(clock: Clock) -> No
     node, engine, _connection = await serving(clock)
     node.begin_stop()
     await clock.advance(2 * SHUTDOWN_TIMEOUT)
-
     await stop(node, clock, ENGINE_STOP_TIMEOUT)
-
     assert engine.calls["withdraw"] == 1
 
 
@@ -177,17 +159,14 @@ async def test_node_that_is_stopped_late_does_not_wait_long_for_an_engine_that_h
     engine.hold(*METHODS)
     node.begin_stop()
     await clock.advance(2 * SHUTDOWN_TIMEOUT)
-
     await stop(node, clock, ENGINE_STOP_TIMEOUT)
 
 
 async def test_client_is_closed_at_once_also_while_the_engine_hangs(clock: Clock) -> None:
     node, engine, connection = await serving(clock)
     engine.hold(*METHODS)
-
     node.begin_stop()
     await eventually(lambda: connection.closes == [SHUTDOWN])  # the clock stands still
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
@@ -222,7 +201,6 @@ class EndlessEngine(SuspendedEngine):
 async def test_node_ends_in_time_also_where_the_engine_does_not_end(clock: Clock) -> None:
     node = Node(load(EVERYTHING), EndlessEngine(Timers(asyncio.get_running_loop())))
     await node.start()
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
@@ -249,10 +227,8 @@ async def test_engine_that_fails_at_the_end_keeps_nothing_else_from_ending(
     node = Node(load(EVERYTHING), BrokenEngine(Timers(asyncio.get_running_loop())), hooks)
     fired: list[str] = []
     node.timers.timer(lambda: fired.append("timer")).set(clock.now + 10)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
     await clock.advance(20)
-
     assert (hooks.closed, fired) == (True, [])
     assert "The engine did not stop" in caplog.text
 
@@ -268,7 +244,6 @@ async def test_node_ends_in_time_also_where_hooks_are_not_closed_in_time(clock: 
     node = Node(load(EVERYTHING), EndlessEngine(Timers(asyncio.get_running_loop())), SlowHooks())
     await node.start()
     OpenedClient(node).close = lambda disconnect: None  # type: ignore[method-assign]
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
@@ -295,9 +270,7 @@ async def test_log_says_for_what_the_end_has_waited(
 ) -> None:
     node, engine, _ = await serving(clock)
     engine.hold(*METHODS)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert "could not withdraw: the engine did not answer before this process" in caplog.text
 
 
@@ -315,9 +288,7 @@ async def test_node_ends_where_the_engine_fails(
 ) -> None:
     node, engine, connection = await serving(clock)
     engine.failing.update(METHODS)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert connection.closes == [SHUTDOWN]
     assert any("could not withdraw" in record.getMessage() for record in caplog.records)
 
@@ -326,8 +297,6 @@ async def test_streams_are_not_followed_after_the_end(clock: Clock) -> None:
     node, engine, _connection = await serving(clock)
     engine.hold("presence.remove")  # so that the feed is still there at the end
     node.on_interrupted(lambda channel: True)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     assert engine.calls["history"] == 0

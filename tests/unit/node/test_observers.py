@@ -82,17 +82,14 @@ async def test_presence_of_others_is_renewed_without_the_observer(
     await bench.connect("a")
     client = Connection(bench.node)
     await client.say(1, 0, token=connection_token("17", channels=["a"]))
-
     await clock.advance(50)
     await turns(20)
-
     assert set(await bench.engine.presence.get("a")) == {client.client.id}
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
 
 
 async def test_observer_has_no_user_and_no_personal_channel(bench: Bench, clock: Clock) -> None:
     await bench.connect("a")
-
     assert (bench.node.hub.clients, bench.node.hub.users) == ({}, {})
     assert set(bench.node.hub.feeds) == {"a"}
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
@@ -100,9 +97,7 @@ async def test_observer_has_no_user_and_no_personal_channel(bench: Bench, clock:
 
 async def test_observer_is_closed_when_the_node_stops(bench: Bench, clock: Clock) -> None:
     observer = await bench.connect("a")
-
     await stop(bench.node, clock, SHUTDOWN_TIMEOUT)
-
     assert observer.closes == [3001]
 
 
@@ -110,10 +105,8 @@ async def test_node_without_keys_has_no_observers(clock: Clock) -> None:
     node = Node(load(OPTIONS))
     await node.start()
     connection = Connection(node)
-
     await connection.say(1, 0, token=issue.observer_token(KEY, ["a"], ttl=60))
     await turns(20)
-
     assert connection.closes == [3002]
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
@@ -122,10 +115,8 @@ async def test_observer_whose_channel_fails_while_it_connects_leaves_nothing(
     bench: Bench, clock: Clock
 ) -> None:
     bench.engine.failing.add("position")
-
     observer = await bench.connect("a")
     await turns(20)
-
     assert observer.closes == [3004]
     assert bench.node.hub.feeds == {}
     assert bench.calls() == 0

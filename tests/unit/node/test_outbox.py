@@ -24,43 +24,35 @@ def batches() -> int:
 
 async def test_message_leaves_within_the_turn_it_came_in(flusher: Flusher) -> None:
     peer = Peer(flusher)
-
     peer.outbox.append(b"a\n")
     assert peer.transport.frames == []
     await turns(1)
-
     assert peer.transport.data == [b"a\n"]
 
 
 async def test_messages_of_one_turn_leave_in_one_frame_in_order(flusher: Flusher) -> None:
     peer = Peer(flusher)
-
     for message in (b"a\n", b"b\n", b"c\n"):
         peer.outbox.append(message)
     await turns()
-
     assert peer.transport.data == [b"a\nb\nc\n"]
 
 
 async def test_separator_stands_between_messages_and_nowhere_else(flusher: Flusher) -> None:
     peer = Peer(flusher, separator=b"\n")
-
     for messages in ([b"a"], [b"b", b"c", b"d"]):
         for message in messages:
             peer.outbox.append(message)
         await turns()
-
     assert peer.transport.data == [b"a", b"b\nc\nd"]
 
 
 async def test_messages_of_two_turns_leave_in_two_frames(flusher: Flusher) -> None:
     peer = Peer(flusher)
-
     peer.outbox.append(b"a\n")
     await turns()
     peer.outbox.append(b"b\n")
     await turns()
-
     assert peer.transport.data == [b"a\n", b"b\n"]
 
 
@@ -69,12 +61,10 @@ async def test_clients_with_the_same_messages_share_one_frame(
     flusher: Flusher, messages: list[bytes]
 ) -> None:
     peers = [Peer(flusher) for _ in range(3)]
-
     for message in messages:
         for peer in peers:
             peer.outbox.append(message)
     await turns()
-
     first, *others = [peer.transport.frames for peer in peers]
     assert [frame.data for frame in first] == [b"".join(messages)]
     assert all(frames[0] is first[0] for frames in others)
@@ -119,11 +109,9 @@ async def test_every_client_gets_its_messages_whatever_the_others_get(
 ) -> None:
     flusher = Flusher(asyncio.get_running_loop())
     peers = [Peer(flusher, limit_bytes=0) for _ in range(4)]
-
     for index, word in appends:
         peers[index].outbox.append(word)
     await turns()
-
     for index, peer in enumerate(peers):
         expected = b"".join(word for other, word in appends if other == index)
         assert peer.transport.data == ([expected] if expected else [])

@@ -14,11 +14,9 @@ WORDS = [b"one\n", b"two\n", b"three\n"]
 
 async def test_bound_itself_is_not_an_overflow(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
-
     peer.outbox.append(b"ab")
     peer.outbox.append(b"cd")
     await turns()
-
     assert peer.overflows == 0
     assert peer.transport.data == [b"abcd"]
 
@@ -27,11 +25,9 @@ async def test_one_byte_past_the_bound_is_an_overflow_and_drops_what_waits(
     flusher: Flusher,
 ) -> None:
     peer = Peer(flusher, limit_bytes=4)
-
     peer.outbox.append(b"abcd")
     peer.outbox.append(b"e")
     await turns()
-
     assert peer.overflows == 1
     assert peer.transport.frames == []
 
@@ -52,21 +48,17 @@ async def test_nothing_follows_what_was_dropped(flusher: Flusher) -> None:
 
 async def test_bytes_that_have_left_do_not_count(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
-
     for _ in range(5):
         peer.outbox.append(b"abcd")
         await turns()
-
     assert peer.overflows == 0
 
 
 async def test_bound_of_0_is_none(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=0)
     peer.transport.buffered = 10**9
-
     peer.outbox.append(b"a" * 1_000_000)
     await turns()
-
     assert peer.overflows == 0
     assert len(peer.transport.frames) == 1
 
@@ -107,31 +99,25 @@ async def test_messages_stay_while_the_transport_is_busy(flusher: Flusher) -> No
 async def test_bound_holds_while_the_transport_is_busy(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
     peer.transport.ready = False
-
     for _ in range(5):
         peer.outbox.append(b"a")
         await turns()
-
     assert peer.overflows == 1
 
 
 async def test_other_clients_do_not_wait_for_a_busy_transport(flusher: Flusher) -> None:
     busy, other = Peer(flusher), Peer(flusher)
     busy.transport.ready = False
-
     for peer in (busy, other):
         peer.outbox.append(b"a\n")
     await turns()
-
     assert other.transport.data == [b"a\n"]
 
 
 async def test_being_ready_with_nothing_to_send_sends_nothing(flusher: Flusher) -> None:
     peer = Peer(flusher)
-
     peer.outbox.ready()
     await turns()
-
     assert peer.transport.frames == []
 
 
@@ -155,22 +141,18 @@ async def test_message_and_readiness_in_one_turn_send_once(flusher: Flusher) -> 
 async def test_flush_at_the_end_sends_what_waits_at_once(flusher: Flusher) -> None:
     peer = Peer(flusher)
     peer.outbox.append(b"a\n")
-
     peer.outbox.flush()
     assert peer.transport.data == [b"a\n"]
     await turns()
-
     assert peer.transport.data == [b"a\n"]
 
 
 async def test_closed_outbox_sends_nothing_and_overflows_no_more(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=4)
     peer.outbox.append(b"a\n")
-
     peer.outbox.close()
     await turns()
     assert peer.transport.frames == []
-
     peer.outbox.append(b"abcde")
     await turns()
     assert (peer.overflows, peer.transport.frames) == (0, [])

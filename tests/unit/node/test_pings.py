@@ -74,9 +74,7 @@ async def test_first_ping_comes_after_half_an_interval_and_within_a_whole_one(
 async def test_one_ping_follows_in_each_interval(clock: Clock, pings: Pings) -> None:
     client = Pinged(clock)
     pings.add(client)
-
     await pass_time(clock, 5 * INTERVAL)
-
     assert len(client.pinged) in (4, 5)
     gaps = [after - before for before, after in zip(client.pinged, client.pinged[1:], strict=False)]
     assert all(INTERVAL <= gap <= INTERVAL * 1.1 for gap in gaps)
@@ -85,10 +83,8 @@ async def test_one_ping_follows_in_each_interval(clock: Clock, pings: Pings) -> 
 async def test_turns_that_come_a_little_late_do_not_add_up(clock: Clock, pings: Pings) -> None:
     client = Pinged(clock)
     pings.add(client)
-
     for _ in range(8 * SLOTS):
         await clock.advance(TURN * 0.6)  # each second turn comes late
-
     gaps = [after - before for before, after in zip(client.pinged, client.pinged[1:], strict=False)]
     assert gaps
     assert max(gaps) <= INTERVAL + 2 * TURN
@@ -100,9 +96,7 @@ async def test_missing_pong_ends_it_after_the_timeout_and_not_before(
     client = Pinged(clock)
     client.answers = False
     pings.add(client)
-
     await pass_time(clock, 1.5 * INTERVAL)
-
     (pinged,) = client.pinged
     assert TIMEOUT <= client.closed[0] - pinged <= TIMEOUT * 1.1
 
@@ -110,9 +104,7 @@ async def test_missing_pong_ends_it_after_the_timeout_and_not_before(
 async def test_who_answers_is_left_alone(clock: Clock, pings: Pings) -> None:
     client = Pinged(clock)
     pings.add(client)
-
     await pass_time(clock, 3 * INTERVAL)
-
     assert client.closed == []
 
 
@@ -156,11 +148,9 @@ async def test_client_that_left_gets_nothing(clock: Clock, pings: Pings) -> None
     client, other = Pinged(clock), Pinged(clock)
     slot = pings.add(client)
     pings.add(other)
-
     pings.remove(client, slot)
     pings.remove(client, slot)
     await pass_time(clock, 2 * INTERVAL)
-
     assert client.pinged == []
     assert other.pinged
 
@@ -171,10 +161,8 @@ async def test_wheel_stands_still_without_clients_and_turns_on_with_the_next(
     first, second = Pinged(clock), Pinged(clock)
     pings.remove(first, pings.add(first))
     await pass_time(clock, 3 * INTERVAL)
-
     pings.add(second)
     await pass_time(clock, INTERVAL + 2 * TURN)
-
     assert len(second.pinged) == 1
 
 
@@ -185,14 +173,11 @@ async def test_without_a_timeout_nobody_owes_anything(
     client = Pinged(clock)
     client.answers = False
     pings.add(client)
-
     await pass_time(clock, 3 * INTERVAL)
-
     assert not pings.expects_pongs
     assert client.closed == []
 
 
 async def test_without_an_interval_there_are_no_pings(new_pings: Callable[..., Pings]) -> None:
     pings = new_pings(interval=0)
-
     assert (pings.is_on, pings.expects_pongs) == (False, False)

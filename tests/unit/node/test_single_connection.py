@@ -61,10 +61,8 @@ async def other_node_sends(engine: ClusterEngine, message: DisconnectUser) -> No
 
 async def test_new_connection_closes_the_others_of_its_user(node: Node) -> None:
     older, newer, other = add(node, "C1"), add(node, "C2"), add(node, "C3", "18")
-
     await connect(node, newer)
     await turns(20)
-
     assert older.close_codes == [CONNECTION_LIMIT]
     assert newer.closes == other.closes == []
 
@@ -73,10 +71,8 @@ async def test_new_connection_closes_the_others_in_a_node_without_a_cluster(cloc
     node = Node(load(SINGLE))
     await node.start()
     older, newer = add(node, "C1"), add(node, "C2")
-
     await connect(node, newer)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert (older.close_codes, newer.closes) == ([CONNECTION_LIMIT], [])
 
 
@@ -87,19 +83,15 @@ async def test_nothing_is_closed_where_the_option_is_off(
     node = Node(load(options))
     await node.start()
     older, newer = add(node, "C1"), add(node, "C2")
-
     await connect(node, newer)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert older.closes == []
 
 
 async def test_anonymous_connections_do_not_close_each_other(node: Node) -> None:
     older, newer = add(node, "C1", ""), add(node, "C2", "")
-
     await connect(node, newer)
     await turns(20)
-
     assert older.closes == []
 
 
@@ -107,10 +99,8 @@ async def test_client_that_is_closing_closes_no_other(node: Node) -> None:
     older, newer = add(node, "C1"), add(node, "C2")
     node.single_connection.begin(newer)
     newer.close(None)
-
     await node.single_connection.finish(newer)
     await turns(20)
-
     assert older.closes == []
 
 
@@ -156,7 +146,5 @@ async def test_disconnect_by_the_server_api_closes_a_protected_client_too(
 ) -> None:
     client = add(node, "C1")
     node.single_connection.begin(client)
-
     await other_node_sends(engine, DisconnectUser("17", FORCED, origin="another"))
-
     await eventually(lambda: client.close_codes == [FORCED])

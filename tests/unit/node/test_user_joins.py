@@ -65,18 +65,14 @@ async def test_first_connection_joins_and_the_last_one_leaves(
     for client in ("C1", "C3"):
         await leave(node, client)
     assert pushes(watcher) == [("join", "7", "C1")]
-
     await leave(node, "C2")
-
     assert pushes(watcher) == [("join", "7", "C1"), ("leave", "7", "")]
 
 
 async def test_join_has_the_info_of_the_connection(node: Node, watcher: RecordingClient) -> None:
     info = ClientInfo("7", "C1", data('{"name": "Ann"}'))
-
     await node.subscriptions.join("a", info, AT_ONCE)
     await turns()
-
     pushed = json.loads(watcher.pushed[0])["result"]["data"]["info"]
     assert pushed == {"user": "7", "client": "C1", "conn_info": {"name": "Ann"}}
 
@@ -86,7 +82,6 @@ async def test_users_and_channels_are_counted_apart(node: Node, watcher: Recordi
     await enter(node, "C2", "8")
     await node.subscriptions.join("b", ClientInfo("7", "C1"), AT_ONCE)
     await leave(node, "C1", "7")
-
     assert pushes(watcher) == [("join", "7", "C1"), ("join", "8", "C2"), ("leave", "7", "")]
 
 
@@ -97,7 +92,6 @@ async def test_users_that_are_not_counted_join_with_each_connection(
     for client in ("C1", "C2"):
         await enter(node, client, user)
     await leave(node, "C1", user)
-
     assert pushes(watcher) == [("join", user, "C1"), ("join", user, "C2"), ("leave", user, "C1")]
 
 
@@ -107,7 +101,6 @@ async def test_connection_that_never_joined_does_not_leave(
     await enter(node, "C1")
     await leave(node, "C2")
     await leave(node, "C3", "8")
-
     assert pushes(watcher) == [("join", "7", "C1")]
 
 
@@ -139,7 +132,6 @@ async def test_reload_within_the_delay_tells_nothing(
         await clock.advance(DELAY - 0.1)
         await enter(node, client, options=DELAYED)
     await clock.advance(2 * DELAY)
-
     assert pushes(watcher) == [("join", "7", "C1")]
 
 
@@ -150,10 +142,8 @@ async def test_user_who_stays_away_leaves_after_the_delay(
     await leave(node, "C1", options=DELAYED)
     await clock.advance(DELAY - 0.1)
     assert pushes(watcher) == [("join", "7", "C1")]
-
     await clock.advance(0.2)
     assert pushes(watcher) == [("join", "7", "C1"), ("leave", "7", "")]
-
     await enter(node, "C2", options=DELAYED)
     assert pushes(watcher)[2:] == [("join", "7", "C2")]
 

@@ -126,9 +126,7 @@ async def test_answer_names_a_bounded_number_of_channels(
 ) -> None:
     for number in range(MAX_BUSY_CHANNELS + 1):
         await subscribe(node, RecordingClient(), PLAIN, f"c{number}")
-
     answer = await ask(node, limit)
-
     assert len(answer.channels) == named
     assert answer.figures.channels == MAX_BUSY_CHANNELS + 1
 
@@ -139,10 +137,8 @@ async def test_count_of_channels_that_come_and_go_is_bounded(node: Node, clock: 
     activity = Activity(Hub(), taps, node.counters, node.timers, lambda: figures)
     await activity.answer(AskActivity(1))
     assert taps.published is not None
-
     for number in range(MAX_COUNTED + 10):
         taps.published(str(number), Publication(data("1")), None)
-
     assert len(activity._counts) == MAX_COUNTED
 
 
@@ -194,11 +190,9 @@ async def test_answer_has_the_figures_of_the_node_and_its_namespaces(
 
 async def test_operation_says_that_rates_are_not_known_yet(node: Node, clock: Clock) -> None:
     await subscribe(node, RecordingClient(), PLAIN)
-
     first = await service_activity(node, 5)
     await clock.advance(1)
     second = await service_activity(node, 5)
-
     assert [each.publications for each in first.channels] == [None]
     assert [(each.subscribers, each.publications) for each in second.channels] == [(1, 0.0)]
 

@@ -65,7 +65,6 @@ def test_equal_events_within_a_minute_are_one(log: EventLog, now: Now) -> None:
     log.add("refused", number=4)
     now.seconds += 1
     log.add("refused", number=5)
-
     first, second = log.events()
     assert first == Event("refused", 1_000_000.0, 1_000_000.0 + TOGETHER - 1, 2, number=7.0)
     assert (second.count, second.number) == (1, 5)
@@ -74,7 +73,6 @@ def test_equal_events_within_a_minute_are_one(log: EventLog, now: Now) -> None:
 def test_lag_has_the_greatest_of_its_numbers(log: EventLog) -> None:
     for number in (700, 900, 800):
         log.add("late_loop", number=number)
-
     assert [(event.count, event.number) for event in log.events()] == [(3, 900)]
 
 
@@ -96,7 +94,6 @@ def test_warnings_and_errors_of_the_service_are_events(watched: EventLog) -> Non
     logging.getLogger("realtime.hooks").error("%s failed", "shop.may_subscribe")
     logging.getLogger("realtime.node").info("Client C went")
     logging.getLogger("django.request").error("Not Found")
-
     assert sorted(told(watched)) == [
         ("error", "shop.may_subscribe failed", 1),
         ("warning", "Heartbeat failed: no answer", 1),
@@ -106,14 +103,12 @@ def test_warnings_and_errors_of_the_service_are_events(watched: EventLog) -> Non
 def test_lines_of_one_template_are_one_event(watched: EventLog) -> None:
     for number in range(1000):
         logging.getLogger("realtime.client").warning("Refresh of client %s failed", number)
-
     assert told(watched) == [("warning", "Refresh of client 0 failed", 1000)]
 
 
 def test_line_is_cut_and_one_with_wrong_arguments_harms_nothing(log: EventLog) -> None:
     for text, arguments in (("x" * 1000, ()), ("%d of %d", ("one",))):
         log.on_record(logging.LogRecord("realtime.node", 40, "", 1, text, arguments, None))
-
     assert {text for _, text, _ in told(log)} == {"x" * MAX_TEXT, "%d of %d"}
 
 
@@ -121,7 +116,6 @@ def test_log_is_told_to_nobody_after_the_end(log: EventLog) -> None:
     logs.watch(log.on_record)
     logs.unwatch(log.on_record)
     logging.getLogger("realtime.node").warning("Heartbeat failed")
-
     assert log.events() == []
 
 

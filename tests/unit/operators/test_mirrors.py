@@ -107,9 +107,7 @@ async def test_mirror_that_begins_again_goes_on_with_higher_numbers(
     connected(node)
     first = await ask(node, user="17")
     await clock.advance(LEASE)
-
     second = await ask(node, user="17", taken={node.uid: first.copies[-1].number})
-
     assert told(second.copies) == [("there", "C", "websocket")]
 
 
@@ -157,9 +155,7 @@ async def test_large_frames_fill_a_mirror_before_their_number_does(
     assert client.tap is not None
     for _ in range(MAX_COPIES - 1):
         client.tap.received(b'["%b"]' % (b"x" * 5000))
-
     answer = await ask(node, user="17")
-
     assert answer.left_out > 0
     assert len(encode_answer(answer)) < 200_000
 
@@ -167,7 +163,6 @@ async def test_large_frames_fill_a_mirror_before_their_number_does(
 async def test_node_has_a_bounded_number_of_mirrors(node: Node, clock: Clock) -> None:
     for number in range(MAX_MIRRORS):
         assert not (await ask(node, user="17", mirror=str(number))).refused
-
     assert (await ask(node, user="17", mirror="one more")).refused
     await ask(node, mirror="0", ends=True)
     assert not (await ask(node, user="17", mirror="one more")).refused
@@ -216,7 +211,6 @@ async def talk(node: Node, user: str) -> Connection:
 
 async def test_client_gets_the_same_with_a_mirror_and_without(site: Node) -> None:
     await ask(site, user="17")
-
     mirrored, plain = await talk(site, "17"), await talk(site, "18")
 
     def said(connection: Connection, user: str) -> str:
@@ -251,8 +245,6 @@ async def test_what_cannot_be_copied_is_logged_and_delivered(
 
     monkeypatch.setattr("realtime.operators.mirrors.readable", fail)
     await ask(site, user="17")
-
     connection = await talk(site, "17")
-
     assert connection.reply(3) == {"id": 3, "result": {}}
     assert f"Could not copy a frame of client {connection.client.id}" in caplog.messages

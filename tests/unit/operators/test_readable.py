@@ -50,7 +50,6 @@ def show(frame: bytes, *, masked: bool = False) -> str:
 )
 def test_secrets_are_not_shown(value: object) -> None:
     shown = show(json.dumps(value).encode())
-
     assert SECRET not in shown
     assert "***" in shown
 
@@ -116,7 +115,6 @@ def test_of_what_cannot_be_read_only_the_size_is_shown(frame: bytes) -> None:
 
 def test_long_text_is_cut() -> None:
     shown = show(json.dumps({"data": "x" * (MAX_LENGTH + 1)}).encode())
-
     assert (len(shown), shown[-1]) == (MAX_LENGTH, "…")
 
 

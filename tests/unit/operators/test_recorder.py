@@ -75,7 +75,6 @@ async def test_sample_is_taken_at_the_end_of_each_slot(
     none_yet = recorder.answer().slots
     await clock.advance(0.2)
     await slots(clock, 2)
-
     first = (int(OFFSET) + 4100) // SLOT_SECONDS
     assert none_yet == []
     assert recorder.answer().slots == [first, first + 1, first + 2]
@@ -100,14 +99,12 @@ async def test_loop_that_was_held_leaves_a_gap(recorder: NodeRecorder, clock: Cl
     await clock.advance(7.1)
     await clock.advance(35)
     await clock.advance(8)
-
     first = (int(OFFSET) + 4100) // SLOT_SECONDS
     assert recorder.answer().slots == [first, first + 3, first + 4]
 
 
 async def test_start_is_the_first_event(recorder: NodeRecorder) -> None:
     answer = recorder.answer()
-
     assert (answer.node, answer.name, answer.started) == ("U", "one", OFFSET + 4093)
     assert [(event.kind, event.text, event.subject) for event in answer.events] == [
         ("node_started", "one", "U")
@@ -124,7 +121,6 @@ async def test_many_ends_at_once_are_an_event(
     figures.states = {"connections": 0}
     figures.totals = {"closed:0": 6 * MANY, "closed:3010": 4 * MANY}
     await slots(clock, 1)
-
     assert kinds(recorder.answer())[1:] == [("mass_disconnect", 10 * MANY - MANY // 2)]
 
 
@@ -137,7 +133,6 @@ async def test_connections_that_always_come_and_go_are_no_event(
         await slots(clock, 1)
     figures.totals = {"closed:0": 20 * 12 + 8}
     await slots(clock, 1)
-
     assert kinds(recorder.answer()) == [("node_started", 0)]
 
 
@@ -258,6 +253,5 @@ async def test_node_that_leaves_the_list_has_stopped_if_it_is_still_gone_at_the_
 async def test_interruption_of_the_engine_is_noted(watching: Node, clock: Clock) -> None:
     watching.on_interrupted(lambda channel: True)
     watching.on_resumed(lambda channel: True)
-
     noted = [event.kind for event in observer_of(watching).recorder.events.events()]
     assert [kind for kind in noted if kind.startswith("redis")] == ["redis_away", "redis_back"]

@@ -40,7 +40,6 @@ def test_sample_has_the_state_and_what_was_counted_since_the_last_one(samples: S
 def test_what_was_not_sampled_leaves_a_gap_and_the_next_sample_covers_it(samples: Samples) -> None:
     samples.add(BEGIN + 10, reading(published=110))
     samples.add(BEGIN + 45, reading(published=145))
-
     first = int(BEGIN) // SLOT_SECONDS + 1
     assert samples.slots == [first, first + 3]
     assert samples.figures()["published"] == [10, 35]
@@ -50,7 +49,6 @@ def test_what_was_not_sampled_leaves_a_gap_and_the_next_sample_covers_it(samples
 def test_samples_of_an_hour_are_kept_and_older_ones_forgotten(samples: Samples) -> None:
     for number in range(1, KEPT + 3):
         samples.add(BEGIN + 10 * number, reading(number))
-
     last = int(BEGIN) // SLOT_SECONDS + KEPT + 2
     assert samples.slots == list(range(last - KEPT + 1, last + 1))
     assert samples.figures()["connections"] == list(range(3, KEPT + 3))
@@ -61,7 +59,6 @@ def test_clock_that_is_set_back_leaves_no_sample_of_the_future(samples: Samples)
         samples.add(BEGIN + 10 * number, reading(number, published=100 + number))
     samples.add(BEGIN + 10.5, reading(9, published=110))
     samples.add(BEGIN + 20, reading(8, published=111))
-
     first = int(BEGIN) // SLOT_SECONDS + 1
     assert samples.slots == [first, first + 1]
     assert samples.figures()["published"] == [1, 8]
@@ -71,7 +68,6 @@ def test_clock_that_is_set_back_by_a_little_loses_nothing(samples: Samples) -> N
     samples.add(BEGIN + 10, reading(1, published=101))
     assert samples.add(BEGIN + 19, reading(2, published=105)) is None
     samples.add(BEGIN + 20, reading(3, published=106))
-
     assert samples.figures()["published"] == [1, 5]
 
 
@@ -79,7 +75,6 @@ def test_close_codes_beyond_a_number_are_counted_together(samples: Samples) -> N
     codes = {f"{CLOSED}{4000 + number}": 1 for number in range(MAX_CODES + 5)}
     samples.add(BEGIN + 10, Reading({}, codes))
     samples.add(BEGIN + 20, Reading({}, dict.fromkeys(codes, 3)))
-
     figures = samples.figures()
     assert len([name for name in figures if name.startswith(CLOSED)]) == MAX_CODES + 1
     assert figures[f"{CLOSED}4000"] == [1, 2]
@@ -89,5 +84,4 @@ def test_close_codes_beyond_a_number_are_counted_together(samples: Samples) -> N
 def test_counter_that_falls_counts_as_nothing(samples: Samples) -> None:
     samples.add(BEGIN + 10, reading(published=40))
     samples.add(BEGIN + 20, reading(published=42))
-
     assert samples.figures()["published"] == [0, 2]

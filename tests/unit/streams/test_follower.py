@@ -25,19 +25,15 @@ async def line(clock: Clock) -> Line:
 
 async def test_publications_are_delivered_as_they_arrive(line: Line) -> None:
     await line.follower.start()
-
     await line.publish(1, 2, 3)
-
     assert line.delivered == [1, 2, 3]
     assert line.follower.position == await line.engine.broker.position("a")
 
 
 async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> None:
     await line.lose(1, 2)
-
     await line.follower.start()
     await line.publish(3)
-
     assert line.delivered == [3]
 
 
@@ -46,10 +42,8 @@ async def test_position_is_unknown_until_the_start_is_through(line: Line) -> Non
     starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
     assert line.follower.position is None
-
     line.engine.go_on("position")
     await starting
-
     assert line.follower.position == await line.engine.broker.position("a")
 
 
@@ -75,18 +69,15 @@ async def test_publication_that_arrives_after_the_position_was_read_is_delivered
     line.engine.hold_answer("position")
     starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
-
     await line.publish(1)
     assert line.delivered == []
     line.engine.go_on("position")
     await starting
-
     assert line.delivered == [1]
 
 
 async def test_start_fails_with_the_engine(line: Line) -> None:
     line.engine.failing.add("position")
-
     with pytest.raises(ConnectionError):
         await line.follower.start()
 
@@ -97,21 +88,17 @@ async def test_start_fails_with_the_engine(line: Line) -> None:
 async def test_gap_is_filled_from_history_in_order(line: Line) -> None:
     await line.follower.start()
     await line.publish(1)
-
     await line.lose(2, 3)
     await line.publish(4)
     await eventually(lambda: len(line.delivered) == 4)
-
     assert line.delivered == [1, 2, 3, 4]
     assert line.losses == 0
 
 
 async def test_nothing_is_read_where_nothing_is_missing(line: Line) -> None:
     await line.follower.start()
-
     await line.publish(1, 2)
     await turns(20)
-
     assert line.engine.calls["history"] == 0
 
 
@@ -153,11 +140,9 @@ async def test_gap_that_began_while_the_answer_was_on_its_way_is_filled_with_ano
 async def test_stream_is_read_from_the_last_one_that_was_delivered(line: Line) -> None:
     await line.follower.start()
     await line.publish(*range(10))
-
     await line.lose(10)
     await line.publish(11)
     await eventually(lambda: line.delivered == list(range(12)))
-
     assert line.engine.broker.read_from == [10]
 
 
@@ -222,28 +207,22 @@ async def test_reach_of_what_was_delivered_asks_nothing(line: Line) -> None:
     await line.follower.start()
     await line.publish(1)
     epoch = line.position.epoch
-
     for offset in (0, 1):
         await line.follower.reach(StreamPosition(offset, epoch))
-
     assert line.engine.calls["history"] == 0
 
 
 async def test_reach_returns_when_everything_up_to_the_position_was_delivered(line: Line) -> None:
     await line.follower.start()
     await line.lose(1, 2)
-
     await line.follower.reach(await line.engine.broker.position("a"))
-
     assert line.delivered == [1, 2]
 
 
 async def test_reach_of_now_reads_the_stream(line: Line) -> None:
     await line.follower.start()
     await line.lose(1)
-
     await line.follower.reach(None)
-
     assert line.delivered == [1]
 
 
@@ -281,9 +260,7 @@ async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line)
 async def test_check_reads_nothing_where_the_position_is_right(line: Line) -> None:
     await line.follower.start()
     await line.publish(1)
-
     await line.follower.check()
-
     assert line.engine.calls["history"] == 0
 
 
@@ -291,9 +268,7 @@ async def test_check_fills_what_was_lost_at_the_end(line: Line) -> None:
     await line.follower.start()
     await line.publish(1)
     await line.lose(2, 3)
-
     await line.follower.check()
-
     assert line.delivered == [1, 2, 3]
 
 
@@ -303,17 +278,14 @@ async def test_publication_that_was_on_its_way_during_a_check_is_delivered_once(
     await line.follower.start()
     late = await line.lose(1)
     await line.follower.check()
-
     line.arrive(*late)
     await line.publish(2)
-
     assert line.delivered == [1, 2]
 
 
 async def test_check_fails_with_the_engine(line: Line) -> None:
     await line.follower.start()
     line.engine.failing.add("position")
-
     with pytest.raises(ConnectionError):
         await line.follower.check()
 
@@ -353,11 +325,9 @@ async def test_stop_delivers_nothing_more_and_leaves_no_task(
 ) -> None:
     await line.follower.start()
     await state(line)
-
     line.follower.stop()
     await line.publish(3)
     await clock.advance(100)
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     assert line.delivered == []
     assert line.losses == 0

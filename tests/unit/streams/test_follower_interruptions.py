@@ -11,12 +11,10 @@ from tests.unit.streams.follower_parts import Line, open_line, resume
 
 async def test_what_arrives_during_an_interruption_waits_and_nothing_is_read(line: Line) -> None:
     line.follower.interrupt()
-
     await line.publish(1, 2)
     await line.lose(3)
     await line.publish(4)
     await turns(20)
-
     assert line.delivered == []
     assert line.engine.calls["history"] == 0
 
@@ -38,10 +36,8 @@ async def test_resume_returns_when_everything_that_was_missed_is_delivered(line:
 async def test_interruption_without_a_loss_closes_no_subscriber(line: Line) -> None:
     await line.publish(1)
     line.follower.interrupt()
-
     await resume(line)
     await line.publish(2)
-
     assert (line.delivered, line.losses) == ([1, 2], 0)
 
 
@@ -64,9 +60,7 @@ async def test_follower_that_began_during_an_interruption_catches_up_at_its_end(
 ) -> None:
     """A connection that is being restored may be lost again without a second event."""
     await line.lose(1)
-
     await resume(line)
-
     assert line.delivered == [1]
 
 
@@ -129,10 +123,8 @@ async def test_reach_during_an_interruption_waits_for_its_end(line: Line) -> Non
     reaching = asyncio.create_task(line.follower.reach(None))
     await turns(20)
     assert not reaching.done()
-
     await resume(line)
     await reaching
-
     assert line.delivered == [1]
 
 
@@ -176,9 +168,7 @@ async def test_resume_before_the_position_is_known_is_caught_up_with_by_the_star
 async def test_resume_of_a_stopped_follower_is_ignored(line: Line) -> None:
     line.follower.interrupt()
     line.follower.stop()
-
     await resume(line)
-
     assert line.engine.calls["history"] == 0
 
 
@@ -186,10 +176,8 @@ async def test_stopped_follower_reads_nothing(line: Line) -> None:
     await line.publish(1)
     line.follower.stop()
     await line.publish(2)
-
     await line.follower.reach(None)
     await line.follower.check()
-
     assert (line.engine.calls["history"], line.engine.calls["position"]) == (0, 1)
 
 

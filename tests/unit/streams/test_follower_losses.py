@@ -97,18 +97,14 @@ async def test_other_publication_at_the_top_is_noticed_by_a_check(line: Line) ->
     await line.publish(1, 2)
     line.engine.broker.lose_tail("a", 1)
     await line.lose(3)
-
     await line.follower.check()
-
     assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
 
 
 async def test_stream_that_lost_its_end_is_noticed_by_a_check(line: Line) -> None:
     await line.publish(1, 2)
     line.engine.broker.lose_tail("a", 1)
-
     await line.follower.check()
-
     assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
 
 

@@ -13,7 +13,6 @@ from tests.unit.streams.order_parts import OTHER, E, arrive, read, start, starte
 
 def test_each_publication_that_follows_is_delivered_at_once() -> None:
     order = started(4)
-
     assert [arrive(order, offset) for offset in (5, 6, 7)] == [[5], [6], [7]]
     assert order.position == StreamPosition(7, E)
     assert not order.is_behind
@@ -23,7 +22,6 @@ def test_each_publication_that_follows_is_delivered_at_once() -> None:
 def test_publication_that_was_delivered_or_is_older_is_dropped(again: int) -> None:
     order = started(4)
     arrive(order, 5, 6, 7)
-
     assert arrive(order, again) == []
     assert not order.is_behind
     assert arrive(order, 8) == [8]
@@ -31,7 +29,6 @@ def test_publication_that_was_delivered_or_is_older_is_dropped(again: int) -> No
 
 def test_position_is_unknown_until_start() -> None:
     order = StreamOrder()
-
     assert order.position is None
     assert order.begin_read() == 0
 
@@ -59,7 +56,6 @@ def test_start_delivers_what_arrived_early_and_follows(
     order = StreamOrder()
     order.begin_read()
     assert arrive(order, *early) == []
-
     assert start(order, position) == delivered
     assert order.is_behind is behind
     assert order.position == StreamPosition(position + len(delivered), E)
@@ -69,7 +65,6 @@ def test_publication_of_another_epoch_that_arrived_before_the_start_is_not_deliv
     order = StreamOrder()
     order.begin_read()
     arrive(order, 5, epoch=OTHER)
-
     assert start(order, 4) == []
     assert order.position == StreamPosition(4, E)
 
@@ -78,7 +73,6 @@ def test_doubt_between_ask_and_start_is_not_settled_by_the_start() -> None:
     order = StreamOrder()
     order.begin_read()
     order.suspect_loss()
-
     assert start(order, 4) == []
     assert order.is_behind
     assert arrive(order, 5) == []
@@ -88,9 +82,7 @@ def test_doubt_before_ask_is_settled_by_the_start() -> None:
     order = StreamOrder()
     order.suspect_loss()
     order.begin_read()
-
     start(order, 4)
-
     assert not order.is_behind
 
 
@@ -99,7 +91,6 @@ def test_doubt_before_ask_is_settled_by_the_start() -> None:
 
 def test_what_comes_after_a_gap_waits_for_the_read() -> None:
     order = started(4)
-
     assert arrive(order, 6, 7) == []
     assert order.is_behind
     assert order.begin_read() == 4
@@ -111,7 +102,6 @@ def test_what_comes_after_a_gap_waits_for_the_read() -> None:
 def test_missing_one_that_arrives_late_needs_no_read() -> None:
     order = started(4)
     arrive(order, 6, 7)
-
     assert arrive(order, 5) == [5, 6, 7]
     assert not order.is_behind
 
@@ -121,7 +111,6 @@ def test_what_arrived_while_the_stream_was_read_follows_what_was_read() -> None:
     arrive(order, 6)
     order.begin_read()
     assert arrive(order, 7, 8) == []
-
     assert read(order, 6, 4, 5, 6) == [5, 6, 7, 8]
     assert not order.is_behind
 
@@ -144,7 +133,6 @@ def test_what_the_read_brings_is_not_delivered_again_when_it_arrives() -> None:
     arrive(order, 6)
     order.begin_read()
     read(order, 7, 4, 5, 6, 7)
-
     assert arrive(order, 5, 6, 7, 8) == [8]
 
 
@@ -154,7 +142,6 @@ def test_answer_from_before_the_gap_filled_itself_is_not_a_loss() -> None:
     order.begin_read()
     # the engine read the stream now, when its top was 7; the answer takes its time
     assert arrive(order, 6, 8) == [6, 7, 8]
-
     assert read(order, 7, 5, 6, 7) == []
     assert order.position == StreamPosition(8, E)
     assert arrive(order, 9) == [9]
@@ -166,7 +153,6 @@ def test_answer_from_before_the_gap_filled_itself_is_not_a_loss() -> None:
 def test_nothing_is_delivered_after_a_suspected_loss_until_the_stream_was_read() -> None:
     order = started(4)
     order.suspect_loss()
-
     assert arrive(order, 5, 6) == []
     assert order.is_behind
     assert order.begin_read() == 4
@@ -178,7 +164,6 @@ def test_doubt_without_a_loss_is_settled_by_a_read_that_brings_nothing() -> None
     order = started(4)
     order.suspect_loss()
     order.begin_read()
-
     assert read(order, 4, 4) == []
     assert not order.is_behind
 
@@ -216,7 +201,6 @@ def test_publications_that_wait_are_bounded_and_more_are_read_from_the_stream() 
 def test_publications_that_wait_are_not_dropped_below_the_bound() -> None:
     order = started(0)
     arrive(order, *range(2, MAX_EARLY + 1))
-
     assert arrive(order, 1) == list(range(1, MAX_EARLY + 1))
 
 
@@ -224,9 +208,7 @@ def test_too_many_publications_before_the_start_make_a_read_necessary() -> None:
     order = StreamOrder()
     order.begin_read()
     arrive(order, *range(1, MAX_EARLY + 2))
-
     start(order, 0)
-
     assert order.is_behind
     order.begin_read()
     everything = range(1, MAX_EARLY + 2)

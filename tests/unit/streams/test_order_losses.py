@@ -34,10 +34,8 @@ def test_stream_that_does_not_keep_what_is_missing_is_lost(top: int, kept: list[
     arrive(order, 5)
     arrive(order, 9)
     order.begin_read()
-
     with pytest.raises(StreamLost) as lost:
         read(order, top, *kept)
-
     assert lost.value.renew is False
 
 
@@ -45,10 +43,8 @@ def test_stream_of_another_epoch_is_lost_and_needs_no_new_one() -> None:
     order = started(4)
     order.suspect_loss()
     order.begin_read()
-
     with pytest.raises(StreamLost) as lost:
         read(order, 6, 4, 5, 6, epoch=OTHER)
-
     assert lost.value.renew is False
 
 
@@ -57,14 +53,12 @@ def test_nothing_is_delivered_between_the_loss_of_a_stream_and_the_start_of_the_
     order.begin_read()  # a check: nothing is missing
     with pytest.raises(StreamLost):
         read(order, 6, 4, 5, 6, epoch=OTHER)
-
     assert arrive(order, 5) == []
     assert order.is_behind
 
 
 def test_publication_of_another_epoch_is_not_delivered_but_is_a_reason_to_read() -> None:
     order = started(4)
-
     assert arrive(order, 5, epoch=OTHER) == []
     assert order.is_behind
     order.begin_read()
@@ -77,10 +71,8 @@ def test_top_below_what_was_delivered_is_a_loss_within_the_epoch() -> None:
     arrive(order, 5, 6)
     order.suspect_loss()
     order.begin_read()
-
     with pytest.raises(StreamLost) as lost:
         read(order, 5, 5)
-
     assert lost.value.renew is True
 
 
@@ -88,10 +80,8 @@ def test_top_below_the_position_of_the_start_is_a_loss_within_the_epoch() -> Non
     order = started(4)
     order.suspect_loss()
     order.begin_read()
-
     with pytest.raises(StreamLost) as lost:
         read(order, 3)
-
     assert lost.value.renew is True
 
 
@@ -99,10 +89,8 @@ def test_top_below_what_had_arrived_before_the_read_is_a_loss_within_the_epoch()
     order = started(4)
     arrive(order, 8)
     order.begin_read()
-
     with pytest.raises(StreamLost) as lost:
         read(order, 7, 4, 5, 6, 7)
-
     assert lost.value.renew is True
 
 
@@ -111,7 +99,6 @@ def test_top_below_what_arrived_after_the_read_began_is_not_a_loss() -> None:
     order.suspect_loss()
     order.begin_read()
     arrive(order, 6)
-
     assert read(order, 5, 4, 5) == [5, 6]
 
 
@@ -150,7 +137,6 @@ def test_same_publication_in_the_place_of_the_last_one_is_not_a_loss() -> None:
     arrive(order, 5)
     order.suspect_loss()
     order.begin_read()
-
     assert read(order, 6, 5, 6) == [6]
 
 
@@ -195,7 +181,6 @@ def test_publication_at_the_position_of_the_start_is_known(
 )
 def test_check_compares_offset_and_uid(offset: int, uid: str, expected: bool) -> None:
     order = started(4, "u4")
-
     assert order.is_at(History((), StreamPosition(offset, E), uid)) is expected
 
 
@@ -204,7 +189,6 @@ def test_publication_at_the_position_of_the_start_may_be_any_where_it_is_unknown
     order.suspect_loss()
     order.begin_read()
     kept = (publication(4, "whatever"), publication(5))
-
     assert order.end_read(History(kept, StreamPosition(5, E))) == [publication(5)]
 
 
@@ -216,7 +200,6 @@ def test_new_stream_is_followed_from_where_it_is() -> None:
     order.suspect_loss()
     lose(order, 2, 1, 2, epoch=OTHER)
     assert start(order, 2, OTHER) == []
-
     assert order.position == StreamPosition(2, OTHER)
     assert not order.is_behind
     assert arrive(order, 3, epoch=OTHER) == [3]
@@ -226,7 +209,6 @@ def test_publications_of_the_lost_stream_are_not_delivered_as_those_of_the_new_o
     order = started(2)
     arrive(order, 4)
     lose(order, 3, 1, 2, 3, epoch=OTHER)
-
     assert start(order, 3, OTHER) == []
     assert order.position == StreamPosition(3, OTHER)
 
@@ -249,7 +231,6 @@ def test_publication_of_the_lost_stream_does_not_make_the_new_one_look_lost() ->
     arrive(order, 9)
     lose(order, 5, 2, 3, 4, 5)
     start(order, 5, OTHER)
-
     order.suspect_loss()
     order.begin_read()
     assert read(order, 6, 5, 6, epoch=OTHER) == [6]
@@ -260,7 +241,6 @@ def test_publication_that_arrives_while_the_new_position_is_read_is_delivered() 
     arrive(order, 9)
     lose(order, 9, 9)  # the others are not kept any more
     arrive(order, 10)
-
     assert start(order, 9) == [10]
     assert not order.is_behind
 
@@ -269,8 +249,6 @@ def test_order_stays_behind_until_it_starts_anew_after_a_loss() -> None:
     order = started(4)
     arrive(order, 9)
     order.begin_read()
-
     with pytest.raises(StreamLost):
         read(order, 9)
-
     assert order.is_behind

@@ -55,7 +55,6 @@ def test_answer_to_a_client_that_was_away(
     history: History, offset: int, epoch: str, expected: list[int], recovered: bool
 ) -> None:
     answer = recover(history, StreamPosition(offset, epoch))
-
     assert [publication.offset for publication in answer.publications] == expected
     assert answer.recovered is recovered
     assert answer.position == history.position
@@ -79,7 +78,6 @@ def test_what_was_held_back_is_added_once_and_in_order(
     held: tuple[int, ...], expected: list[int]
 ) -> None:
     merged = merge(ANSWER, publications(*held))
-
     assert merged is not None
     assert [publication.offset for publication in merged.publications] == expected
     assert merged.position == StreamPosition(expected[-1], E)
@@ -93,9 +91,7 @@ def test_gap_between_history_and_what_was_held_is_insufficient(held: tuple[int, 
 
 def test_merge_does_not_make_a_failed_recovery_good() -> None:
     answer = Recovered((), StreamPosition(5, E), False)
-
     merged = merge(answer, publications(6))
-
     assert merged is not None
     assert not merged.recovered
 
@@ -106,9 +102,7 @@ def test_merge_does_not_make_a_failed_recovery_good() -> None:
 )
 def test_answer_agrees_with_the_model(top: int, size: int, since: int, epoch: str) -> None:
     kept = range(max(1, top - size + 1), top + 1)
-
     answer = recover(stream(top, *kept), StreamPosition(since, epoch))
-
     # what a client that forgets nothing would ask for: every offset after its own
     missed = range(since + 1, top + 1)
     assert [p.offset for p in answer.publications] == [o for o in missed if o in kept]
@@ -157,7 +151,6 @@ def test_answer_in_cache_mode(
     history: History, offset: int, epoch: str, expected: list[int], recovered: bool
 ) -> None:
     answer = recover_newest(history, StreamPosition(offset, epoch))
-
     assert [publication.offset for publication in answer.publications] == expected
     assert (answer.recovered, answer.position) == (recovered, history.position)
 
@@ -177,8 +170,6 @@ def test_newest_publication_that_was_held_back_counts(
 ) -> None:
     merged = merge(answer, publications(*held))
     assert merged is not None
-
     newest = newest_only(merged)
-
     assert [publication.offset for publication in newest.publications] == expected
     assert (newest.recovered, newest.position) == (recovered, merged.position)

@@ -89,7 +89,6 @@ def test_a_publication_without_tags_has_none_of_them() -> None:
 
 def test_an_answer_from_memory_is_that_of_the_same_tags() -> None:
     red = tags_filter(leaf("eq", "team", "red"))
-
     assert [red.matches(tags) for tags in (TAGS, TAGS, {"team": "blue"}, None, TAGS)] == [
         True,
         True,
@@ -101,7 +100,6 @@ def test_an_answer_from_memory_is_that_of_the_same_tags() -> None:
 
 def test_equal_filters_are_one_object_while_one_of_them_is_in_use() -> None:
     first = tags_filter(leaf("eq", "team", "red"))
-
     assert tags_filter(leaf("eq", "team", "red")) is first
     assert tags_filter(leaf("eq", "team", "blue")) is not first
     gone = weakref.ref(first)

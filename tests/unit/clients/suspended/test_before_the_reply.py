@@ -57,9 +57,7 @@ async def test_unsubscribe_does_not_overtake_the_reply(
     await node.unsubscribe_user("17", channel)
     await turns()
     assert connecting.connection.messages == []
-
     messages = await connecting.answered()
-
     assert messages[0]["id"] == 1
 
 
@@ -69,9 +67,7 @@ async def test_refresh_does_not_overtake_the_reply_which_tells_the_new_expiry(
     await node.refresh_user("17", time.time() + 10 * TTL)
     await turns()
     assert connecting.connection.messages == []
-
     reply = (await connecting.answered())[0]
-
     result = reply.get("connect") or reply["result"]
     assert 9 * TTL < result["ttl"] <= 10 * TTL
 
@@ -80,9 +76,7 @@ async def test_refresh_without_an_end_is_told_by_the_reply(
     node: Node, connecting: Connecting
 ) -> None:
     await node.refresh_user("17", None)
-
     reply = (await connecting.answered())[0]
-
     assert "expires" not in (reply.get("connect") or reply["result"])
 
 
@@ -91,8 +85,6 @@ async def test_publications_of_a_server_side_channel_follow_the_reply(
 ) -> None:
     await publish(node, "a", 1)
     assert connecting.connection.messages == []
-
     first, *rest = await connecting.answered()
-
     assert first["id"] == 1
     assert any("1" in json.dumps(message) for message in rest)

@@ -58,11 +58,9 @@ async def test_engine_is_asked_once_for_subscribers_that_come_together(
 ) -> None:
     connections = [await connect() for _ in range(5)]
     engine.hold("subscribe")
-
     commands = [connection.subscribe() for connection in connections]
     await engine.reached("subscribe")
     await turns(20)
-
     assert engine.waiting == ["subscribe"]
     engine.go_on("subscribe")
     await asyncio.gather(*commands)

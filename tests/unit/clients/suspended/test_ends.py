@@ -92,12 +92,10 @@ async def test_closing_client_leaves_its_channels_at_the_same_time(
 ) -> None:
     connection = await connect(channels=["a", "b", "c"])
     engine.hold("presence.remove")
-
     connection.client.close(None)
     await eventually(lambda: engine.waiting == ["presence.remove"] * 3)
     engine.go_on("presence.remove")
     await node.idle()
-
     assert node.hub.feeds == {}
 
 

@@ -89,9 +89,7 @@ async def test_client_that_subscribes_while_the_server_does_is_subscribed_alread
     engine.hold("subscribe")
     call = begin(node, "plain:a")
     await engine.reached("subscribe")
-
     assert await second.call("subscribe", channel="plain:a") == {"error": 105}
-
     engine.go_on("subscribe")
     await call
     await turns()
@@ -222,8 +220,6 @@ async def test_engine_that_fails_ends_the_connection(
     node: Node, engine: SuspendedEngine, second: SecondConnection
 ) -> None:
     engine.failing.add("subscribe")
-
     await operations.subscribe(node, "17", "plain:a")
-
     await eventually(lambda: second.closes == [3004])
     engine.failing.clear()

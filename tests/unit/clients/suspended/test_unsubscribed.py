@@ -164,12 +164,10 @@ async def test_no_join_comes_after_the_leave_of_a_client_unsubscribed_while_anot
 async def test_channels_are_left_at_the_same_time(engine: SuspendedEngine, connect: Open) -> None:
     connection = await connect(channels=["a", "b", "c"])
     engine.hold("presence.remove")
-
     unsubscribing = asyncio.create_task(connection.client.unsubscribe(""))
     await eventually(lambda: engine.waiting == ["presence.remove"] * 3)
     engine.go_on("presence.remove")
     await unsubscribing
-
     assert sorted(push["channel"] for push in connection.pushes) == ["a", "b", "c"]
 
 
@@ -280,10 +278,8 @@ async def test_client_unsubscribed_while_the_site_decides_about_its_publication_
 ) -> None:
     connection, command = publishing
     await connection.client.node.unsubscribe_user("17", "a")
-
     hooks.answer.set_result(None)
     await command
-
     assert (connection.reply(3) or {})["error"]["code"] == PERMISSION_DENIED
     assert not (await engine.broker.history("a")).publications
 
@@ -293,10 +289,8 @@ async def test_publication_of_a_client_disconnected_while_the_site_decides_is_dr
 ) -> None:
     connection, command = publishing
     await connection.client.node.disconnect_user("17")
-
     hooks.answer.set_result(None)
     await command
-
     assert not (await engine.broker.history("a")).publications
 
 
@@ -346,11 +340,9 @@ async def test_client_of_a_user_disconnected_while_it_was_identified_is_disconne
 ) -> None:
     node = asking.client.node
     await node.disconnect_user("17")
-
     hooks.answer.set_result(None)
     await newcomer.command
     await node.idle()
-
     assert newcomer.connection.closes == [FORCED]
     assert newcomer.connection.messages == []
 
@@ -360,11 +352,9 @@ async def test_client_of_a_user_unsubscribed_while_it_was_identified_is_not_subs
     asking: Connection, hooks: SlowHooks, newcomer: Newcomer, channel: str, left: list[str]
 ) -> None:
     await asking.client.node.unsubscribe_user("17", channel)
-
     hooks.answer.set_result(None)
     await newcomer.command
     await turns()
-
     connection = newcomer.connection
     assert list(connection.client.session.subscriptions) == left
     assert sorted(push["channel"] for push in connection.pushes) == sorted({"a", "b"} - set(left))
