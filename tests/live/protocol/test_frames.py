@@ -5,9 +5,6 @@ docs/protocol.md, 2.2 to 2.5, 2.8 and 2.9.
 
 from __future__ import annotations
 
-import json
-from typing import Any
-
 import pytest
 
 from realtime.protocol.v1 import client_pb2
@@ -20,58 +17,28 @@ from tests.live.configurations import (
     Connect,
     Serve,
 )
-from tests.protocol_client import METHODS, ProtocolClient, command, delimit
+from tests.protocol_client import ProtocolClient, command, delimit
 
 SIZE_LIMIT = 65536
 
-# section 2.3, the JSON stream
 
-STREAMS = {
-    "line break": '{"id":101,"method":7}\n{"id":102,"method":7}',
-    "trailing line break": '{"id":101,"method":7}\n{"id":102,"method":7}\n',
-    "nothing": '{"id":101,"method":7}{"id":102,"method":7}',
-    "blanks": '{"id":101,"method":7} \t {"id":102,"method":7}',
-    "blank lines": '\n\n{"id":101,"method":7}\r\n\r\n{"id":102,"method":7}\n\n',
-    "over several lines": '{"id":101,\n"method":7}\n{\n"id":102,"method":\n7}',
-}
-
-
-@pytest.mark.parametrize("frame", STREAMS.values(), ids=STREAMS.keys())
-async def test_values_of_a_json_stream_may_be_separated_by(
-    serve: Serve, connect: Connect, frame: str
-) -> None:
+async def test_json_is_a_stream_of_values(serve: Serve, connect: Connect, unique: str) -> None:
     client = await connect(serve(**MAIN))
-    await client.send_raw(frame)
-    assert [await client.reply(), await client.reply()] == [{"id": 101}, {"id": 102}]
+    await client.send_raw('\n\n{"id":101,"method":7}\r\n{"id":102,"method":"PING"}\n\n \t')
+    await client.send_raw(" ")
+    subscribe = f'{{"ID":103,"METHOD":1,"Params":{{"CHANNEL":"{unique}","since":{{}}}},"more":[1]}}'
+    await client.send_raw(f'{subscribe}{{"id":104,\n"method":77}}'.encode())
+    await client.send_raw('{"method":8,"params":5}{"id":104,"method":7,"params":null}')
+    assert [await client.reply() for _ in range(5)] == [
+        {"id": 101},
+        {"id": 102},
+        {"id": 103, "result": {}},
+        {"id": 104, "error": METHOD_NOT_FOUND},
+        {"id": 104},
+    ]
 
 
-@pytest.mark.parametrize("frame", ["\n", " ", "\n\n \t\r\n"], ids=ascii)
-async def test_frame_of_white_space_does_nothing(
-    serve: Serve, connect: Connect, frame: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(frame)
-    await client.send_raw('{"id":101,"method":7}')
-    assert await client.reply() == {"id": 101}
-
-
-async def test_keys_are_matched_without_regard_to_case(
-    serve: Serve, connect: Connect, unique: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(f'{{"ID":101,"METHOD":1,"Params":{{"CHANNEL":"{unique}"}}}}')
-    assert await client.reply() == {"id": 101, "result": {}}
-
-
-async def test_unknown_keys_are_ignored(serve: Serve, connect: Connect, unique: str) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(
-        f'{{"id":101,"more":[1],"method":1,"params":{{"channel":"{unique}","since":{{}}}}}}'
-    )
-    assert await client.reply() == {"id": 101, "result": {}}
-
-
-async def test_unknown_protobuf_fields_are_ignored(
+async def test_protobuf_has_fields_and_methods_of_newer_clients(
     serve: Serve, connect: Connect, unique: str
 ) -> None:
     client = await connect(serve(**MAIN), format_name="protobuf")
@@ -79,86 +46,14 @@ async def test_unknown_protobuf_fields_are_ignored(
     params = client_pb2.SubscribeRequest(channel=unique).SerializeToString() + unknown
     message = command(id=101, method=1, params=params).SerializeToString() + unknown
     await client.send_raw(bytes([len(message)]) + message)
+    await client.send_raw(delimit(command(id=102, method=-1)))
+    await client.socket.send(delimit(command(id=103, method=7)), text=True)
     assert await client.reply() == {"id": 101, "result": {}}
+    assert await client.reply() == {"id": 102, "error": METHOD_NOT_FOUND}
+    assert (await client.reply())["id"] == 103
 
 
-# section 2.2, opcodes
-
-
-async def test_json_is_accepted_in_a_binary_frame(serve: Serve, connect: Connect) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(b'{"id":101,"method":7}')
-    assert await client.reply() == {"id": 101}
-
-
-async def test_protobuf_is_accepted_in_a_text_frame(serve: Serve, connect: Connect) -> None:
-    client = await connect(serve(**MAIN), format_name="protobuf")
-    frame = delimit(command(id=101, method=7))
-    await client.socket.send(frame, text=True)
-    assert (await client.reply())["id"] == 101
-
-
-# section 2.5, the field `method`
-
-
-async def outcome(client: ProtocolClient, method: str, spelling: Any, channel: str) -> Any:
-    """Send a command with this spelling of the method; return the outcome."""
-    params = {"channel": channel, "data": 5, "token": ""}
-    if method == "refresh":
-        params["token"] = connection_token("17")
-    await client.send_raw(json.dumps({"id": 101, "method": spelling, "params": params}))
-    await client.send_raw('{"id":102,"method":7}')
-    await client.reply(102)
-    return [message for message in client.received if message.get("id") in (None, 101)]
-
-
-SPELLINGS = {
-    "number": lambda method: METHODS[method][0],
-    "lower": str.lower,
-    "upper": str.upper,
-    "mixed": lambda method: method.title().swapcase(),
-}
-
-
-@pytest.mark.parametrize("spelling", SPELLINGS.values(), ids=SPELLINGS.keys())
-@pytest.mark.parametrize("method", [method for method in METHODS if method != "connect"])
-async def test_method_is_a_number_or_a_name_in_any_case(
-    serve: Serve, connect: Connect, unique: str, method: str, spelling: Any
-) -> None:
-    channel = f"recover:{unique}"
-    client = await connect(serve(**MAIN), user="17")
-    await client.result("subscribe", {"channel": channel})
-    client.received.clear()
-    info = {"user": "17", "client": client.client}
-    expected: dict[str, Any] = {
-        "subscribe": {"error": {"code": 105, "message": "already subscribed"}},
-        "unsubscribe": {"result": {}},
-        "publish": {"result": {}},
-        "presence": {"result": {"presence": {client.client: info}}},
-        "presence_stats": {"result": {"num_clients": 1, "num_users": 1}},
-        "history": {"result": {"publications": []}},
-        "ping": {},
-        "rpc": {"error": {"code": 108, "message": "not available"}},
-        "sub_refresh": {"error": {"code": 107, "message": "bad request"}},
-    }
-
-    messages = await outcome(client, method, spelling(method), channel)
-
-    if method == "send":
-        assert messages == []
-    elif method == "refresh":
-        [reply] = messages
-        assert reply["result"]["client"] == client.client
-    elif method == "publish":
-        push = {"channel": channel, "data": {"seq": 1, "data": 5, "info": info}}
-        assert messages == [{"result": push}, {"id": 101, "result": {}}]
-    else:
-        assert messages == [{"id": 101} | expected[method]]
-
-
-@pytest.mark.parametrize(
-    "method", ["", '"method":0,', '"method":"connect",', '"method":"CONNECT",']
-)
+@pytest.mark.parametrize("method", ["", '"method":0,', '"method":"CONNECT",'])
 async def test_connect_is_method_0_and_what_an_absent_method_means(
     serve: Serve, connect: Connect, method: str
 ) -> None:
@@ -168,22 +63,26 @@ async def test_connect_is_method_0_and_what_an_absent_method_means(
     assert set((await client.reply(1))["result"]) == {"client", "version"}
 
 
-@pytest.mark.parametrize("method", [12, 77, -1, 2**31 - 1])
-async def test_method_number_outside_the_table_is_error_104(
-    serve: Serve, connect: Connect, method: int
+@pytest.mark.parametrize(
+    ("is_connected", "format_name", "frame"),
+    [
+        *((True, "json", frame) for frame in ("", "hello", '{"method":7}', '{"id":5,"method":0}')),
+        (True, "json", '{"id":5,"method":1,"params":' + '{"a":' * 10000 + "1" + "}" * 10001),
+        *((True, "protobuf", frame) for frame in (b"", b"hello", b"\x80\x80\x80\x80\x04abc")),
+        (True, "protobuf", delimit(command(method=7))),
+        *((False, "json", f'{{"id":1,"method":{method}}}') for method in (1, 7, 8, 77)),
+        (False, "json", '{"method":0,"params":{}}'),
+        (False, "protobuf", delimit(command(id=1, method=7))),
+    ],
+    ids=repr,
+)
+async def test_frame_is_a_bad_request(
+    serve: Serve, connect: Connect, is_connected: bool, format_name: str, frame: str | bytes
 ) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(f'{{"id":5,"method":{method}}}')
-    assert await client.reply() == {"id": 5, "error": METHOD_NOT_FOUND}
-
-
-@pytest.mark.parametrize("method", [12, 77, -1])
-async def test_method_number_outside_the_protobuf_enumeration_is_error_104(
-    serve: Serve, connect: Connect, method: int
-) -> None:
-    client = await connect(serve(**MAIN), format_name="protobuf")
-    await client.send_raw(delimit(command(id=5, method=method)))
-    assert await client.reply() == {"id": 5, "error": METHOD_NOT_FOUND}
+    """All that codecs refuse is in `tests/unit/protocol`."""
+    client = await connect(serve(**MAIN), connected=is_connected, format_name=format_name)
+    await client.send_raw(frame)
+    assert await client.closed() == BAD_REQUEST
 
 
 # several commands and replies
@@ -218,34 +117,19 @@ async def test_commands_of_many_frames_are_answered_in_order(
     assert [(await client.reply())["id"] for _ in ids] == ids
 
 
-@pytest.mark.parametrize("separator", ["\n", ""], ids=["lines", "nothing"])
-async def test_json_commands_before_a_broken_one_are_answered_before_the_close(
-    serve: Serve, connect: Connect, unique: str, separator: str
+@pytest.mark.parametrize("format_name", ["json", "protobuf"])
+async def test_commands_before_a_broken_one_are_answered_before_the_close(
+    serve: Serve, connect: Connect, format_name: str
 ) -> None:
-    client = await connect(serve(**MAIN))
-    good = [
-        f'{{"id":101,"method":1,"params":{{"channel":"{unique}"}}}}',
-        '{"id":102,"method":7}',
-    ]
-
-    await client.send_raw(separator.join([*good, '{"id":', '{"id":103,"method":7}']))
-
-    assert [await client.reply(), await client.reply()] == [
-        {"id": 101, "result": {}},
-        {"id": 102},
-    ]
-    assert await client.closed() == BAD_REQUEST
-    assert 103 not in [message["id"] for message in client.received]
-
-
-async def test_protobuf_commands_before_a_broken_one_are_answered_before_the_close(
-    serve: Serve, connect: Connect
-) -> None:
-    client = await connect(serve(**MAIN), format_name="protobuf")
-    good = delimit(command(id=101, method=7)) + delimit(command(id=102, method=7))
-    await client.send_raw(good + b"\x20abc")
+    frames: dict[str, str | bytes] = {
+        "json": '{"id":101,"method":7}{"id":102,"method":7}{"id":{"id":103,"method":7}',
+        "protobuf": b"".join(delimit(command(id=n, method=7)) for n in (101, 102)) + b"\x20abc",
+    }
+    client = await connect(serve(**MAIN), format_name=format_name)
+    await client.send_raw(frames[format_name])
     assert [(await client.reply())["id"], (await client.reply())["id"]] == [101, 102]
     assert await client.closed() == BAD_REQUEST
+    assert 103 not in [message["id"] for message in client.received]
 
 
 async def test_connect_and_subscribe_may_come_in_one_frame(
@@ -269,39 +153,18 @@ def frame_of_size(client: ProtocolClient, size: int) -> str | bytes:
     return client.encode(1, "send", {"data": "x" * (padding - (len(frame) - size))})
 
 
-async def test_frame_of_65536_bytes_is_accepted(
+async def test_frame_may_have_65536_bytes_in_any_number_of_fragments(
     serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve(**MAIN))
-    frame = frame_of_size(client, SIZE_LIMIT)
-    assert len(frame) == SIZE_LIMIT
+    frame, large = (frame_of_size(client, SIZE_LIMIT + more) for more in (0, 1))
+    assert (len(frame), len(large)) == (SIZE_LIMIT, SIZE_LIMIT + 1)
     await client.send_raw(frame)
-    await client.result("ping")
-
-
-async def test_frame_of_65537_bytes_is_closed_with_1009_and_no_reason(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    frame = frame_of_size(client, SIZE_LIMIT + 1)
-    assert len(frame) == SIZE_LIMIT + 1
-    await client.send_raw(frame)
-    assert await client.closed() == TOO_BIG
-
-
-async def test_command_in_several_fragments_is_one_frame(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    frame = client.encode(101, "ping", None)
-    await client.socket.send([frame[:3], frame[3:5], frame[5:]])
+    ping = client.encode(101, "ping", None)
+    await client.socket.send([ping[:3], ping[3:5], ping[5:]])
     assert (await client.reply())["id"] == 101
-
-
-async def test_fragments_count_together_towards_the_size_limit(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
+    await client.socket.send([large[:40000], large[40000:]])
+    assert await client.closed() == TOO_BIG
     client = await connect(serve(**MAIN))
-    frame = frame_of_size(client, SIZE_LIMIT + 1)
-    await client.socket.send([frame[:40000], frame[40000:]])
+    await client.send_raw(large)
     assert await client.closed() == TOO_BIG
