@@ -7,7 +7,6 @@ command.
 from __future__ import annotations
 
 import asyncio
-import json
 import socket
 from urllib.parse import urlsplit
 
@@ -15,10 +14,8 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.live.configurations import (
-    BAD_REQUEST,
     FORCED,
     MAIN,
-    NAMESPACE_NOT_FOUND,
     SHUTDOWN,
     Connect,
     Serve,
@@ -133,31 +130,6 @@ async def test_own_leave_comes_before_the_close_frame(
     assert list(client.pushes) == [{"type": 2, "channel": channel, "data": {"info": info}}]
 
 
-async def test_user_may_connect_again_after_a_disconnect(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**MAIN)
-    client = await connect(server, user=unique)
-    server.api("disconnect", user=unique)
-    assert await client.closed() == FORCED
-    await (await connect(server, user=unique)).result("ping")
-
-
-def test_disconnect_of_a_user_without_connections_succeeds(serve: Serve, unique: str) -> None:
-    assert serve(**MAIN).api("disconnect", user=unique) == {"result": {}}
-
-
-async def test_advice_is_compact_json_with_its_keys_in_order(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_params("subscribe", b"5")
-    code, reason = await client.closed()
-    assert (code, reason) == BAD_REQUEST
-    assert list(json.loads(reason)) == ["reason", "reconnect"]
-    assert " " not in reason.replace("bad request", "")
-
-
 # unsubscribe by the server API
 
 
@@ -204,22 +176,6 @@ async def test_unsubscribe_publishes_the_leave_and_removes_the_presence(
     assert list(presence) == [watcher.client]
 
 
-async def test_unsub_push_may_be_answered_by_an_unsubscribe_and_then_a_subscribe(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**MAIN)
-    client = await connect(server, user=unique)
-    await client.result("subscribe", {"channel": unique})
-    server.api("unsubscribe", user=unique, channel=unique)
-    await client.push()
-
-    assert await client.result("unsubscribe", {"channel": unique}) == {}
-    assert await client.result("subscribe", {"channel": unique}) == {}
-
-    server.publish(unique, 1)
-    assert await client.publication() == {"data": 1}
-
-
 async def test_unsubscribe_without_channel_ends_all_subscriptions_of_the_user(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
@@ -239,16 +195,6 @@ async def test_unsubscribe_without_channel_ends_all_subscriptions_of_the_user(
     assert not names & set(server.api("channels")["result"]["channels"])
     await client.quiet()
     await idle.quiet()
-
-
-async def test_unsubscribe_from_an_unknown_namespace_is_error_102(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**MAIN)
-    client = await connect(server, user=unique)
-    reply = server.api("unsubscribe", user=unique, channel="nope:a")
-    assert reply == {"error": NAMESPACE_NOT_FOUND}
-    await client.quiet()
 
 
 # a client that never reads its close frame

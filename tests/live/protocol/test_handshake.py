@@ -11,7 +11,6 @@ from websockets.exceptions import InvalidStatus
 
 from tests.conftest import connection_token
 from tests.live.configurations import (
-    BAD_REQUEST,
     MAIN,
     STALE,
     TOKEN_EXPIRED,
@@ -185,16 +184,6 @@ async def test_failed_connect_does_not_stop_the_stale_timer(
     assert await client.closed() == STALE
 
 
-async def test_connected_client_is_not_stale(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    server = serve(**GUARDED)
-    connected = await connect(server)
-    later = await connect(server, connected=False)
-    assert await later.closed() == STALE
-    await connected.result("ping")
-
-
 async def test_failed_connect_may_be_repeated(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
@@ -204,14 +193,6 @@ async def test_failed_connect_may_be_repeated(
         assert await client.error("connect", {"token": expired}) == TOKEN_EXPIRED
     assert "client" in await client.result("connect", {"token": connection_token("17")})
     assert await client.result("subscribe", {"channel": unique}) == {}
-
-
-async def test_second_connect_is_a_bad_request(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send("connect", {"token": connection_token("17")})
-    assert await client.closed() == BAD_REQUEST
 
 
 @pytest.mark.parametrize("code", [1000, 3500, 4999])

@@ -33,15 +33,6 @@ async def test_parameters_of_newer_clients_are_ignored(
     assert await client.result(method, {"channel": channel} | more) == plain
 
 
-@pytest.mark.parametrize("method", METHODS)
-async def test_server_side_subscription_is_a_subscription(
-    serve: Serve, connect: Connect, unique: str, format_name: str, method: str
-) -> None:
-    channel = f"recover:{unique}"
-    client = await connect(serve(**MAIN), token=connection_token("17", channels=[channel]))
-    await client.result(method, {"channel": channel})
-
-
 # presence
 
 
@@ -171,31 +162,6 @@ async def test_uids_of_history_do_not_change_and_are_those_of_the_server_api(
     assert uids(server.api("history", channel=channel)["result"]) == first
 
 
-async def test_uids_differ_between_channels(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server, uids = serve(**MAIN), []
-    client = await connect(server)
-    for channel in (f"kept:{unique}", f"recover:{unique}"):
-        await client.result("subscribe", {"channel": channel})
-        server.publish(channel, 1)
-        result = await client.result("history", {"channel": channel})
-        uids += [entry["uid"] for entry in result["publications"]]
-    assert len(set(uids)) == 2
-
-
-async def test_keys_of_a_history_entry_are_in_the_order_of_the_schema(
-    serve: Serve, connect: Connect, unique: str
-) -> None:
-    channel = f"kept:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-    await client.result("publish", {"channel": channel, "data": 1})
-    [entry] = (await client.result("history", {"channel": channel}))["publications"]
-    assert list(entry) == ["seq", "uid", "data", "info", "offset"]
-    assert list(entry["info"]) == ["user", "client"]
-
-
 # ping, send, rpc
 
 
@@ -205,11 +171,6 @@ async def test_reply_to_ping_holds_only_the_id(serve: Serve, connect: Connect, p
     await client.send_raw(f'{{"id":9,"method":7{params}}}')
     await client.reply(9)
     assert client.frames[-1] == '{"id":9}\n'
-
-
-async def test_reply_to_ping_is_empty_in_protobuf(serve: Serve, connect: Connect) -> None:
-    client = await connect(serve(**MAIN), format_name="protobuf")
-    assert await client.result("ping", {}) == {}
 
 
 async def test_send_gets_no_reply(serve: Serve, connect: Connect, format_name: str) -> None:

@@ -153,18 +153,6 @@ async def test_position_survives_the_loss_of_history(
     assert result == stream.answer(6, epoch, [], recovered=recovered)
 
 
-@pytest.mark.parametrize(("offset", "recovered"), [(6, True), (5, False)])
-async def test_one_publication_after_the_removal_of_history(
-    stream: Stream, offset: int, recovered: bool
-) -> None:
-    stream.publish(*range(1, 7))
-    epoch = await stream.epoch()
-    remove(stream)
-    stream.publish(7)
-    result = await stream.recover(offset, epoch)
-    assert result == stream.answer(7, epoch, [7], recovered=recovered)
-
-
 @pytest.mark.parametrize(("epoch", "recovered"), [(RIGHT, True), (WRONG, False), (MISSING, False)])
 async def test_recovery_where_nothing_was_ever_published(
     stream: Stream, epoch: str, recovered: bool
@@ -206,21 +194,6 @@ async def test_either_form_of_the_position_is_understood_in_both_variants(
     assert result == stream.answer(6, epoch, [6], recovered=True)
 
 
-async def test_gen_counts_so_much_that_it_lies_beyond_the_top(stream: Stream) -> None:
-    stream.publish(*range(1, 7))
-    epoch = await stream.epoch()
-    result = await stream.subscribe(recover=True, epoch=epoch, seq=5, gen=1)
-    assert result == stream.answer(6, epoch, [], recovered=False)
-
-
-async def test_recovered_publication_of_a_client_keeps_its_info(stream: Stream) -> None:
-    epoch = await stream.epoch()
-    await stream.client.result("publish", {"channel": stream.channel, "data": {"n": 1}})
-    result = await stream.recover(0, epoch)
-    info = {"user": "17", "client": stream.client.client}
-    assert result["publications"] == [{stream.variant.field: 1, "data": {"n": 1}, "info": info}]
-
-
 # server-side subscriptions
 
 
@@ -242,15 +215,3 @@ async def test_server_side_subscription_is_recovered_by_connect(
     assert result["subs"] == {channel: variant.answer(6, epoch, offsets, recovered=recovered)}
     stream.publish(7)
     assert await client.publication() == {variant.field: 7, "data": {"n": 7}}
-
-
-async def test_server_side_subscription_is_not_recovered_unasked(
-    stream: Stream, connect: Connect
-) -> None:
-    channel = stream.channel
-    stream.publish(1, 2)
-    client = await connect(stream.server, connected=False)
-    token = connection_token("17", channels=[channel])
-    subs = (await client.result("connect", {"token": token}))["subs"]
-    epoch = subs[channel]["epoch"]
-    assert subs == {channel: stream.answer(2, epoch, [], recovered=False)}

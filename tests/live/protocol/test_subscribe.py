@@ -94,18 +94,6 @@ async def test_own_leave_precedes_the_unsubscribe_reply(
     assert reply["result"] == {}
 
 
-async def test_no_joins_and_leaves_without_the_option(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server, channel = serve(**MAIN), f"present:{unique}"
-    watcher, client = await connect(server), await connect(server)
-    await watcher.result("subscribe", {"channel": channel})
-    await client.result("subscribe", {"channel": channel})
-    await client.result("unsubscribe", {"channel": channel})
-    await watcher.quiet()
-    await client.quiet()
-
-
 async def test_unsubscribed_client_receives_nothing_more(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
@@ -117,18 +105,6 @@ async def test_unsubscribed_client_receives_nothing_more(
     assert channel not in server.api("channels")["result"]["channels"]
     server.publish(channel, 1)
     await client.quiet()
-
-
-async def test_unsubscribe_and_subscribe_again(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**MAIN)
-    client = await connect(server)
-    for number in range(3):
-        assert await client.result("subscribe", {"channel": unique}) == {}
-        server.publish(unique, number)
-        assert await client.publication() == {"data": number}
-        assert await client.result("unsubscribe", {"channel": unique}) == {}
 
 
 async def test_unsubscribe_without_a_subscription_succeeds_silently(
