@@ -11,26 +11,23 @@ from typing import Any
 from django.apps import apps
 from django.conf import settings
 from django.contrib.auth import get_user_model
-from django.core import checks
-from django.core.checks import CheckMessage
 from django.db import models
 
+from realtime.checks.table import Found, check, places
 from realtime.config import origins
-from realtime.config.options import ChannelOptions, Config
+from realtime.config.options import Config
 from realtime.config.sources import Report
 from realtime.hooks.registry import registry
+from realtime.hooks.site import hooks_needed
 
 METRICS_KEY_MIN_LENGTH = 16
 
+HTTP_TRANSPORTS = ("events", "http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
+"""Options of transports that are served to pages of the same host where the site decides something
+and `allowed_origins` does not say otherwise."""
+
 _SOME_ORIGIN = "https://somewhere.invalid"
 """An origin that no site has."""
-
-
-def places(config: Config) -> dict[str, ChannelOptions]:
-    """Return where channel options are set: its name for people → the options."""
-    return {"the top level": config.channel} | {
-        f"namespace {name!r}": options for name, options in config.namespaces.items()
-    }
 
 
 def ways_in(config: Config) -> list[str]:
@@ -45,96 +42,68 @@ def ways_in(config: Config) -> list[str]:
     return [way for way, is_open in ways.items() if is_open]
 
 
-def check_ways_in(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W029",
+    "Turn session_authentication on, or set token_hmac_secret_key. To make one: manage.py realtime"
+    " genconfig.",
+)
+def check_ways_in(report: Report) -> Found:
     """W029: no client can connect."""
-    if ways_in(report.config):
-        return []
-    return [
-        checks.Warning(
-            "No client can connect: there are no tokens, no login sessions and no connect hook.",
-            hint="Turn session_authentication on, or set token_hmac_secret_key. To make one:"
-            " manage.py realtime genconfig.",
-            id="realtime.W029",
-        )
-    ]
+    if not ways_in(report.config):
+        yield "No client can connect: there are no tokens, no login sessions and no connect hook."
 
 
-def check_publish_permission(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W003",
+    "Set subscribe_to_publish (or allow_publish_for_subscriber in place of"
+    " allow_publish_for_client), or silence realtime.W003 if you intend that.",
+)
+def check_publish_permission(report: Report) -> Found:
     """W003: clients may publish into channels that they cannot subscribe to."""
-    return [
-        checks.Warning(
-            f"Any client may publish into any channel of {place}, private ones included.",
-            hint="Set subscribe_to_publish (or allow_publish_for_subscriber in place of"
-            " allow_publish_for_client), or silence realtime.W003 if you intend that.",
-            id="realtime.W003",
-        )
-        for place, options in places(report.config).items()
-        if options.publish and not options.subscribe_to_publish
-    ]
+    for place, options in places(report.config).items():
+        if options.publish and not options.subscribe_to_publish:
+            yield f"Any client may publish into any channel of {place}, private ones included."
 
 
-def check_insecure(report: Report) -> list[CheckMessage]:
+@check("realtime.W004", "Turn it off outside of development.")
+def check_insecure(report: Report) -> Found:
     """W004: `client_insecure`, `api_insecure` or `admin_insecure` is on without DEBUG."""
-    if settings.DEBUG:
-        return []
     config = report.config
+    if settings.DEBUG:
+        return
+    if config.client_insecure:
+        yield (
+            "client_insecure is on: anyone may connect, subscribe, publish, and read presence and"
+            " history."
+        )
+    if config.api_insecure:
+        yield "api_insecure is on: anyone who can reach the server API may use it."
     # it has an effect only with the second option, see E022
-    open_panel = config.admin and config.admin_insecure and config.admin_insecure_in_production
-    return [
-        checks.Warning(
-            f"{option} is on: {danger}.",
-            hint="Turn it off outside of development.",
-            id="realtime.W004",
-        )
-        for option, is_on, danger in (
-            (
-                "client_insecure",
-                config.client_insecure,
-                "anyone may connect, subscribe, publish, and read presence and history",
-            ),
-            ("api_insecure", config.api_insecure, "anyone who can reach the server API may use it"),
-            (
-                "admin_insecure",
-                open_panel,
-                "anyone who can reach the panel may use all of it",
-            ),
-        )
-        if is_on
-    ]
+    if config.admin and config.admin_insecure and config.admin_insecure_in_production:
+        yield "admin_insecure is on: anyone who can reach the panel may use all of it."
 
 
-def check_metrics(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W041",
+    "Name the addresses of your Prometheus, or set a metrics_key such as one that manage.py"
+    " realtime genconfig makes for api_key.",
+)
+def check_metrics(report: Report) -> Found:
     """W041: anyone may read the metrics, or `metrics_key` is short."""
     config = report.config
-    dangers = []
-    if any(
-        ip_network(each, strict=False).prefixlen == 0 for each in config.metrics_addresses or ()
-    ):
-        dangers.append("metrics_addresses has all addresses: anyone may read the metrics.")
+    addresses = config.metrics_addresses or ()
+    if any(ip_network(each, strict=False).prefixlen == 0 for each in addresses):
+        yield "metrics_addresses has all addresses: anyone may read the metrics."
     if 0 < len(config.metrics_key) < METRICS_KEY_MIN_LENGTH:
-        dangers.append(f"metrics_key is shorter than {METRICS_KEY_MIN_LENGTH} characters.")
-    return [
-        checks.Warning(
-            danger,
-            hint="Name the addresses of your Prometheus, or set a metrics_key such as one that"
-            " manage.py realtime genconfig makes for api_key.",
-            id="realtime.W041",
-        )
-        for danger in dangers
-    ]
+        yield f"metrics_key is shorter than {METRICS_KEY_MIN_LENGTH} characters."
 
 
-def check_origins(report: Report) -> list[CheckMessage]:
+@check("realtime.W006")
+def check_origins(report: Report) -> Found:
     """W006: a pattern in `allowed_origins` never matches."""
-    return [
-        checks.Warning(
-            f"The pattern {pattern!r} in allowed_origins never matches.",
-            hint=hint,
-            id="realtime.W006",
-        )
-        for pattern in report.config.allowed_origins or ()
-        if (hint := _never_matches(pattern))
-    ]
+    for pattern in report.config.allowed_origins or ():
+        if hint := _never_matches(pattern):
+            yield f"The pattern {pattern!r} in allowed_origins never matches.", hint
 
 
 def _cookies_of_any_page_count(config: Config) -> bool:
@@ -163,59 +132,53 @@ def _never_matches(pattern: str) -> str:
     return ""
 
 
-def check_origins_of_sessions(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W011",
+    "List your own origins in allowed_origins, or remove it to allow the same origin only.",
+)
+def check_origins_of_sessions(report: Report) -> Found:
     """W011: with `session_authentication`, `allowed_origins` accepts pages of any site."""
-    config = report.config
-    if not config.session_authentication or not _cookies_of_any_page_count(config):
-        return []
-    return [
-        checks.Warning(
+    if report.config.session_authentication and _cookies_of_any_page_count(report.config):
+        yield (
             "Browsers send session cookies from pages of any site, and allowed_origins allows all"
-            " of them: any page can connect as the user who is logged in.",
-            hint="List your own origins in allowed_origins, or remove it to allow the same origin"
-            " only.",
-            id="realtime.W011",
+            " of them: any page can connect as the user who is logged in."
         )
-    ]
 
 
-def check_origins_of_endpoint(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W013",
+    "List your own origins in allowed_origins, or silence realtime.W013 if the endpoint ignores"
+    " cookies or checks the header Origin.",
+)
+def check_origins_of_endpoint(report: Report) -> Found:
     """W013: `proxy_connect_endpoint` gets the cookies of pages of any site."""
     config = report.config
     own = config.proxy_connect_http_headers
     gets_cookies = own is None or "cookie" in map(str.lower, own)
-    if not config.proxy_connect_endpoint or not gets_cookies:
-        return []
-    if not _cookies_of_any_page_count(config):
-        return []
-    return [
-        checks.Warning(
+    if config.proxy_connect_endpoint and gets_cookies and _cookies_of_any_page_count(config):
+        yield (
             "proxy_connect_endpoint gets the cookies of the handshake, and allowed_origins allows"
             " pages of any site: if the endpoint identifies users by cookies, any page can connect"
-            " as its visitor.",
-            hint="List your own origins in allowed_origins, or silence realtime.W013 if the"
-            " endpoint ignores cookies or checks the header Origin.",
-            id="realtime.W013",
+            " as its visitor."
         )
-    ]
 
 
-def check_origins_of_hooks(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W026",
+    "List your own origins in allowed_origins, or silence realtime.W026 if the hook ignores"
+    " cookies or checks the header Origin.",
+)
+def check_origins_of_hooks(report: Report) -> Found:
     """W026: a hook reads headers of handshakes, which pages of any site may open."""
     if not _cookies_of_any_page_count(report.config):
-        return []
-    return [
-        checks.Warning(
-            f"The hook {getattr(function, '__qualname__', function)} reads headers of the"
-            " handshake, and allowed_origins allows pages of any site: if it identifies users by"
-            " cookies, any page can act as its visitor.",
-            hint="List your own origins in allowed_origins, or silence realtime.W026 if the hook"
-            " ignores cookies or checks the header Origin.",
-            id="realtime.W026",
-        )
-        for function in registry.functions()
-        if _names_of(_code_of(function)) & _READS_HEADERS
-    ]
+        return
+    for function in registry.functions():
+        if _names_of(_code_of(function)) & _READS_HEADERS:
+            yield (
+                f"The hook {getattr(function, '__qualname__', function)} reads headers of the"
+                " handshake, and allowed_origins allows pages of any site: if it identifies users"
+                " by cookies, any page can act as its visitor."
+            )
 
 
 _READS_HEADERS = {"cookies", "handshake", "headers"}
@@ -239,51 +202,62 @@ def _names_of(code: CodeType | None) -> set[str]:
     return set(code.co_names).union(*map(_names_of, inner))
 
 
-def check_recovered_history(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W040", "List the origins of your pages in allowed_origins, or silence realtime.W040."
+)
+def check_transports(report: Report) -> Found:
+    """W040: a transport without `allowed_origins` is for one host only, because cookies may count.
+
+    Browsers open these transports from any page, and send cookies with them. Login sessions, hooks
+    and proxies may read them.
+    """
+    config = report.config
+    if hooks_needed(config, registry) and config.allowed_origins is None:
+        for name in HTTP_TRANSPORTS:
+            if getattr(config, name):
+                yield (
+                    f"{name} is on without allowed_origins, and login sessions, hooks or proxies"
+                    " may read cookies: only pages of the host that they connect to may use it."
+                )
+
+
+@check(
+    "realtime.W027",
+    "Turn history_recover (or force_recovery) and allow_recovery off, keep less, or silence"
+    " realtime.W027 if subscribers may see what is kept.",
+)
+def check_recovered_history(report: Report) -> Found:
     """W027: clients may not read history, but can recover all of it."""
-    return [
-        checks.Warning(
-            f"Clients may not read the history in {place}, but a client that may subscribe can"
-            " recover all that is kept.",
-            hint="Turn history_recover (or force_recovery) and allow_recovery off, keep less, or"
-            " silence realtime.W027 if subscribers may see what is kept.",
-            id="realtime.W027",
-        )
-        for place, options in places(report.config).items()
-        if options.history_disable_for_client
-        and (options.history_recover or options.allow_recovery)
-    ]
+    for place, options in places(report.config).items():
+        recovers = options.history_recover or options.allow_recovery
+        if options.history_disable_for_client and recovers:
+            yield (
+                f"Clients may not read the history in {place}, but a client that may subscribe can"
+                " recover all that is kept."
+            )
 
 
-def check_user_ids(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W017",
+    "Silence realtime.W017 if no key contains them, or use other IDs for clients.",
+)
+def check_user_ids(report: Report) -> Found:
     """W017: with `user_subscribe_to_personal`, IDs of users may contain `#` or `,`."""
     if not report.config.user_subscribe_to_personal or not apps.is_installed("django.contrib.auth"):
-        return []
+        return
     key = get_user_model()._meta.pk
-    if not isinstance(key, models.CharField | models.TextField) or isinstance(
-        key, models.SlugField
-    ):
-        return []
-    return [
-        checks.Warning(
+    is_text = isinstance(key, models.CharField | models.TextField)
+    if is_text and not isinstance(key, models.SlugField):
+        yield (
             "The primary keys of users are text. A user whose key contains channel_user_boundary or"
-            " channel_user_separator has no personal channel, and cannot connect.",
-            hint="Silence realtime.W017 if no key contains them, or use other IDs for clients.",
-            id="realtime.W017",
+            " channel_user_separator has no personal channel, and cannot connect."
         )
-    ]
 
 
-def check_login_sessions(report: Report) -> list[CheckMessage]:
+@check("realtime.E021", "Add it to INSTALLED_APPS, or turn session_authentication off.")
+def check_login_sessions(report: Report) -> Found:
     """E021: `session_authentication` needs Django's sessions and users."""
     needed = ("django.contrib.auth", "django.contrib.sessions")
     missing = [name for name in needed if not apps.is_installed(name)]
-    if not report.config.session_authentication or not missing:
-        return []
-    return [
-        checks.Error(
-            f"session_authentication needs {' and '.join(missing)} in INSTALLED_APPS.",
-            hint="Add it to INSTALLED_APPS, or turn session_authentication off.",
-            id="realtime.E021",
-        )
-    ]
+    if report.config.session_authentication and missing:
+        yield f"session_authentication needs {' and '.join(missing)} in INSTALLED_APPS."

@@ -5,9 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
-from django.core import checks
-from django.core.checks import CheckMessage
-
+from realtime.checks.table import Found, check
 from realtime.config.names import given_items, options_in
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions, Config
 from realtime.config.proxy_options import PROXIES
@@ -304,7 +302,8 @@ OF_THE_SERVICE = (
 )
 
 
-def check_needs(report: Report) -> list[CheckMessage]:
+@check("realtime.W060")
+def check_needs(report: Report) -> Found:
     """W060: an option has no effect without another one.
 
     Those of REALTIME_DEFAULTS are not the site's own, and cannot be removed there.
@@ -318,14 +317,9 @@ def check_needs(report: Report) -> list[CheckMessage]:
     found = _missing(OF_THE_SERVICE, "", config, own, CONFIG_FIELDS, config)
     for place, options, given in _places(config, own):
         found |= _missing(OF_CHANNELS, place, options, given, CHANNEL_OPTION_FIELDS, config)
-    return [
-        checks.Warning(
-            f"{name} has no effect: {need.why}.",
-            hint=f"{need.hint}, or remove {name.partition(' ')[0]}.",
-            id="realtime.W060",
-        )
-        for name, need in found.items()
-    ]
+    for name, need in found.items():
+        hint = f"{need.hint}, or remove {name.partition(' ')[0]}."
+        yield f"{name} has no effect: {need.why}.", hint
 
 
 def _missing(

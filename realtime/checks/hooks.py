@@ -1,88 +1,99 @@
-"""Checks that every hook the options call for exists, and that every hook can be called."""
+"""Checks of hooks and typed channels: that those which the options call for exist, and that each
+can be called.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from importlib.metadata import version
 
-from django.core import checks
-from django.core.checks import CheckMessage
-
+from realtime.checks.table import Found, check
+from realtime.config.options import Config
 from realtime.config.sources import Report
 from realtime.hooks.deciding import may_match
+from realtime.hooks.patterns import Pattern
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import threads_can_be_chosen
 from realtime.pages import page_config
 
 
-def check_proxies(report: Report) -> list[CheckMessage]:
+@check("realtime.W010")
+def check_proxies(report: Report) -> Found:
     """W010: `proxy_subscribe` or `proxy_publish` is on without an endpoint and without a hook."""
     config = report.config
-    messages: list[CheckMessage] = []
-    for kind, endpoint, entries in (
-        ("subscribe", config.proxy_subscribe_endpoint, registry.subscribe),
-        ("publish", config.proxy_publish_endpoint, registry.publish),
-    ):
-        if endpoint:
+    for kind, entries in (("subscribe", registry.subscribe), ("publish", registry.publish)):
+        if config.proxy_endpoint(kind):
             continue
-        messages.extend(
-            checks.Warning(
-                f"proxy_{kind} is on in {place}, but there is neither an endpoint nor a hook:"
-                " clients get error 108.",
-                hint=f"Set proxy_{kind}_endpoint, or register a function with @hooks.{kind} in"
-                " the module realtime.py of an app.",
-                id="realtime.W010",
-            )
-            for place, name, options in (
-                ("the top level", "", config.channel),
-                *((f"namespace {n!r}", n, options) for n, options in config.namespaces.items()),
-            )
-            if getattr(options, f"proxy_{kind}")
-            and not any(may_match(pattern, name, config) for pattern, _ in entries)
-        )
-    return messages
+        for name, options in (("", config.channel), *config.namespaces.items()):
+            is_on = getattr(options, f"proxy_{kind}")
+            if is_on and not any(may_match(pattern, name, config) for pattern, _ in entries):
+                place = f"namespace {name!r}" if name else "the top level"
+                yield (
+                    f"proxy_{kind} is on in {place}, but there is neither an endpoint nor a hook:"
+                    " clients get error 108.",
+                    f"Set proxy_{kind}_endpoint, or register a function with @hooks.{kind} in the"
+                    " module realtime.py of an app.",
+                )
 
 
-def check_private_channels(report: Report) -> list[CheckMessage]:
+@check("realtime.W021", 'Include it: path("centrifuge/", include("realtime.urls")).')
+def check_private_channels(report: Report) -> Found:
     """W021: a hook for private channels is never called."""
     prefix = report.config.channel_private_prefix
     if not prefix or page_config.find_view("subscribe") is not None:
-        return []
-    return [
-        checks.Warning(
-            f"The hook for private channels {pattern.text!r} is never called: realtime.urls is not"
-            " included.",
-            hint='Include it: path("centrifuge/", include("realtime.urls")).',
-            id="realtime.W021",
-        )
-        for pattern, _ in registry.subscribe
-        if pattern.text.startswith(prefix)
-    ]
+        return
+    for pattern, _ in registry.subscribe:
+        if pattern.text.startswith(prefix):
+            yield (
+                f"The hook for private channels {pattern.text!r} is never called: realtime.urls is"
+                " not included."
+            )
 
 
-def check_patterns(report: Report) -> list[CheckMessage]:
+_ADD_NAMESPACE = "Add the namespace to the option namespaces, or correct the pattern."
+
+
+@check("realtime.W022", _ADD_NAMESPACE)
+def check_patterns(report: Report) -> Found:
     """W022: a hook's pattern names a namespace that is not configured."""
-    config = report.config
-    patterns = {each.text: each for each, _ in (*registry.subscribe, *registry.publish)}
-    return [
-        checks.Warning(
-            f"The pattern {text!r} of a hook matches no channel: its namespace is not configured.",
-            hint="Add the namespace to the option namespaces, or correct the pattern.",
-            id="realtime.W022",
-        )
-        for text, pattern in patterns.items()
-        if not any(may_match(pattern, name, config) for name in ("", *config.namespaces))
-    ]
+    texts = (pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
+    for text in _matching_nothing(dict.fromkeys(texts), report.config):
+        yield f"The pattern {text!r} of a hook matches no channel: its namespace is not configured."
 
 
-def check_threads(report: Report) -> list[CheckMessage]:
+@check("realtime.W056", _ADD_NAMESPACE)
+def check_declared_patterns(report: Report) -> Found:
+    """W056: the pattern of a typed channel names a namespace that is not configured."""
+    types = report.config.types
+    for text in _matching_nothing(types.patterns() if types else (), report.config):
+        yield f"The typed channel {text!r} matches no channel: its namespace is not configured."
+
+
+def _matching_nothing(patterns: Iterable[str], config: Config) -> Iterable[str]:
+    namespaces = ("", *config.namespaces)
+    for text in patterns:
+        pattern = Pattern(text)
+        if not any(may_match(pattern, name, config) for name in namespaces):
+            yield text
+
+
+@check(
+    "realtime.W023",
+    "Install an older asgiref, or a newer version of django-realtime-messaging.",
+)
+def check_threads(report: Report) -> Found:
     """W023: with this asgiref, coroutine hooks share one thread for the database."""
-    if not registry or threads_can_be_chosen():
-        return []
-    return [
-        checks.Warning(
+    if registry and not threads_can_be_chosen():
+        yield (
             f"asgiref {version('asgiref')} does not let hooks choose their threads: coroutine"
-            " hooks that use the database or sync_to_async wait for each other.",
-            hint="Install an older asgiref, or a newer version of django-realtime-messaging.",
-            id="realtime.W023",
+            " hooks that use the database or sync_to_async wait for each other."
         )
-    ]
+
+
+@check("realtime.E052", "Correct the call of realtime.channel.")
+def check_declarations(report: Report) -> Found:
+    """E052: two typed channels are declared for the same channels, or one has a type that no
+    library knows.
+    """
+    if report.config.types:
+        yield from report.config.types.problems()

@@ -7,18 +7,13 @@ from collections.abc import Mapping
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime.checks import access
+from realtime.auth.keys import InvalidKey, configured_keys, previous_keys
+from realtime.checks.table import CHECKS, Found, check, places
 from realtime.config.names import given_items
 from realtime.config.nested_names import CHANNEL_UNUSED, why_unused
 from realtime.config.options import find_option
 from realtime.config.sources import Report
 from realtime.hooks import site_values
-from realtime.hooks.registry import registry
-from realtime.hooks.site import hooks_needed
-
-HTTP_TRANSPORTS = ("events", "http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
-"""Options of transports that are served to pages of the same host where the site decides something
-and `allowed_origins` does not say otherwise."""
 
 OPTION_ERRORS: Mapping[str, str] = {
     "source": "realtime.E001",
@@ -105,112 +100,80 @@ def check_options(report: Report) -> list[CheckMessage]:
     ]
 
 
-def check_json_encoder(report: Report) -> list[CheckMessage]:
-    """E024: `json_encoder` does not name a subclass of `json.JSONEncoder`."""
-    path = report.config.json_encoder
-    if not path:
-        return []
+CHECKS.append(check_options)
+
+
+@check(
+    "realtime.E010", "A secret can be any text; public keys and certificates must be in PEM form."
+)
+def check_token_keys(report: Report) -> Found:
+    """E010: a token key is not valid."""
     try:
-        site_values.encoder(path)
-    except Exception as error:  # what the import of any module may raise
-        return [
-            checks.Error(
-                f"json_encoder cannot be loaded: {error}.",
-                hint="Name a class like django.core.serializers.json.DjangoJSONEncoder, or leave"
-                " it empty.",
-                id="realtime.E024",
-            )
-        ]
-    return []
+        for options in (report.config.connection_tokens, report.config.subscription_tokens):
+            configured_keys(options)
+            previous_keys(options)
+    except InvalidKey as error:
+        yield f"Option {error}."
 
 
-def check_history(report: Report) -> list[CheckMessage]:
-    """W028: one of `history_size` and `history_lifetime` without the other keeps nothing."""
-    return [
-        checks.Warning(
-            f"{place} has {there} without {missing}, so its channels keep no publications.",
-            hint=f"Set {missing} too, or remove {there}.",
-            id="realtime.W028",
-        )
-        for place, options in access.places(report.config).items()
-        for there, missing in (
-            ("history_size", "history_lifetime"),
-            ("history_lifetime", "history_size"),
-        )
-        if getattr(options, there) and not getattr(options, missing)
-    ]
-
-
-def check_namespaces(report: Report) -> list[CheckMessage]:
-    """W030: with an empty `channel_namespace_boundary`, no channel is in a namespace."""
-    if not report.config.namespaces or report.config.channel_namespace_boundary:
-        return []
-    return [
-        checks.Warning(
-            "channel_namespace_boundary is empty, so no channel belongs to any of the namespaces.",
-            hint="Set it to the character that ends a namespace, such as a colon, or remove the"
-            " namespaces.",
-            id="realtime.W030",
-        )
-    ]
-
-
-def check_unused(report: Report) -> list[CheckMessage]:
+@check("realtime.W001", "Remove it, or silence realtime.W001.")
+def check_unused(report: Report) -> Found:
     """W001: an option has no effect."""
-    return [
-        checks.Warning(
-            f"Option {name!r} has no effect: {reason}.",
-            hint="Remove it, or silence realtime.W001.",
-            id="realtime.W001",
-        )
-        for name, reason in sorted(_unused(report).items())
-    ]
-
-
-def _unused(report: Report) -> dict[str, str]:
-    """Return the options that are given and have no effect, and why."""
     options = report.sources.options
-    given = {name: why for name in options if not find_option(name) and (why := why_unused(name))}
+    unused = {name: why for name in options if not find_option(name) and (why := why_unused(name))}
     for item in given_items(options):
         for key in item.keys() & CHANNEL_UNUSED.keys():
-            given[f"{key} of namespace {item.get('name')}"] = CHANNEL_UNUSED[key]
-    from_files = (each for each in report.sources.file_options if each.kind == "unused")
-    doubled = report.sources.without_effect
-    return (
-        given
-        | {each.name: each.meaning for each in from_files}
-        | {name: f"{counting} counts" for name, counting in doubled.items()}
-    )
+            unused[f"{key} of namespace {item.get('name')}"] = CHANNEL_UNUSED[key]
+    for each in report.sources.file_options:
+        if each.kind == "unused":
+            unused[each.name] = each.meaning
+    for name, counting in report.sources.without_effect.items():
+        unused[name] = f"{counting} counts"
+    for name, reason in sorted(unused.items()):
+        yield f"Option {name!r} has no effect: {reason}."
 
 
-def check_transports(report: Report) -> list[CheckMessage]:
-    """W040: a transport without `allowed_origins` is for one host only, because cookies may count.
-
-    Browsers open these transports from any page, and send cookies with them. Login sessions, hooks
-    and proxies may read them.
-    """
-    config = report.config
-    if not hooks_needed(config, registry) or config.allowed_origins is not None:
-        return []
-    return [
-        checks.Warning(
-            f"{name} is on without allowed_origins, and login sessions, hooks or proxies may read"
-            " cookies: only pages of the host that they connect to may use it.",
-            hint="List the origins of your pages in allowed_origins, or silence realtime.W040.",
-            id="realtime.W040",
-        )
-        for name in HTTP_TRANSPORTS
-        if getattr(config, name)
-    ]
-
-
-def check_environment(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W002",
+    "Correct its name, or change REALTIME_ENV_PREFIX if it is not for this service.",
+)
+def check_environment(report: Report) -> Found:
     """W002: an environment variable with the prefix of the service is not an option."""
-    return [
-        checks.Warning(
-            f"The environment variable {variable} is not an option.",
-            hint="Correct its name, or change REALTIME_ENV_PREFIX if it is not for this service.",
-            id="realtime.W002",
-        )
-        for variable in report.sources.unknown_variables
-    ]
+    for variable in report.sources.unknown_variables:
+        yield f"The environment variable {variable} is not an option."
+
+
+@check(
+    "realtime.E024",
+    "Name a class like django.core.serializers.json.DjangoJSONEncoder, or leave it empty.",
+)
+def check_json_encoder(report: Report) -> Found:
+    """E024: `json_encoder` does not name a subclass of `json.JSONEncoder`."""
+    try:
+        if path := report.config.json_encoder:
+            site_values.encoder(path)
+    except Exception as error:  # what the import of any module may raise
+        yield f"json_encoder cannot be loaded: {error}."
+
+
+@check("realtime.W028")
+def check_history(report: Report) -> Found:
+    """W028: one of `history_size` and `history_lifetime` without the other keeps nothing."""
+    size, lifetime = "history_size", "history_lifetime"
+    for place, options in places(report.config).items():
+        for there, missing in ((size, lifetime), (lifetime, size)):
+            if getattr(options, there) and not getattr(options, missing):
+                yield (
+                    f"{place} has {there} without {missing}, so its channels keep no publications.",
+                    f"Set {missing} too, or remove {there}.",
+                )
+
+
+@check(
+    "realtime.W030",
+    "Set it to the character that ends a namespace, such as a colon, or remove the namespaces.",
+)
+def check_namespaces(report: Report) -> Found:
+    """W030: with an empty `channel_namespace_boundary`, no channel is in a namespace."""
+    if report.config.namespaces and not report.config.channel_namespace_boundary:
+        yield "channel_namespace_boundary is empty, so no channel belongs to any of the namespaces."

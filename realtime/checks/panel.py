@@ -3,86 +3,79 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.core import checks
-from django.core.checks import CheckMessage
 from django.urls import NoReverseMatch, reverse
 
 from realtime.auth.keys import MIN_SECRET_BYTES
+from realtime.checks.table import Found, check
 from realtime.config.sources import Report
 
 PASSWORD_LEAST_BYTES = 12
 """An attacker can try some ten million passwords a year: 200 in ten minutes."""
 
-PANEL_URL_NAME = "realtime_panel:overview"
-
 _PANEL_SECRETS = {"admin_password": PASSWORD_LEAST_BYTES, "admin_secret": MIN_SECRET_BYTES}
 """Option → its least length in bytes."""
 
 
-def check_insecure_panel(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.E022",
+    "Remove it, or turn admin_insecure_in_production on if something else, such as a reverse"
+    " proxy, protects the panel.",
+)
+def check_insecure_panel(report: Report) -> Found:
     """E022: `admin_insecure` without DEBUG."""
     config = report.config
-    if not config.admin or not config.admin_insecure or settings.DEBUG:
-        return []
-    if config.admin_insecure_in_production:
-        return []
-    return [
-        checks.Error(
-            "admin_insecure has an effect with DEBUG only: the panel asks for a password.",
-            hint="Remove it, or turn admin_insecure_in_production on if something else, such as a"
-            " reverse proxy, protects the panel.",
-            id="realtime.E022",
-        )
-    ]
+    is_meant = settings.DEBUG or config.admin_insecure_in_production
+    if config.admin and config.admin_insecure and not is_meant:
+        yield "admin_insecure has an effect with DEBUG only: the panel asks for a password."
 
 
-def check_panel_password(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W014",
+    "Set both admin_password and admin_secret, or silence realtime.W014 if you want no shared"
+    " password.",
+)
+def check_panel_password(report: Report) -> Found:
     """W014: `admin` without `admin_password` or `admin_secret`."""
     config = report.config
     missing = [name for name in _PANEL_SECRETS if not getattr(config, name)]
-    if not config.admin or config.admin_insecure or not missing:
-        return []
-    return [
-        checks.Warning(
-            f"admin is on without {' and '.join(missing)}: only users of Django can sign in to"
-            " the panel.",
-            hint="Set both admin_password and admin_secret, or silence realtime.W014 if you want"
-            " no shared password.",
-            id="realtime.W014",
+    if config.admin and not config.admin_insecure and missing:
+        yield (
+            f"admin is on without {' and '.join(missing)}: only users of Django can sign in to the"
+            " panel."
         )
-    ]
 
 
-def check_panel_secrets(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W015",
+    "Attackers can try passwords, and with the secret they need none. To make a new one: python -c"
+    " 'import secrets; print(secrets.token_urlsafe(32))'",
+)
+def check_panel_secrets(report: Report) -> Found:
     """W015: `admin_password` or `admin_secret` is short."""
-    config = report.config
-    if settings.DEBUG or not config.admin:
-        return []
-    return [
-        checks.Warning(
-            f"{name} is shorter than {least} bytes.",
-            hint="Attackers can try passwords, and with the secret they need none. To make a new"
-            " one: python -c 'import secrets; print(secrets.token_urlsafe(32))'",
-            id="realtime.W015",
-        )
-        for name, least in _PANEL_SECRETS.items()
-        if 0 < len(getattr(config, name).encode()) < least
-    ]
+    if settings.DEBUG or not report.config.admin:
+        return
+    for name, least in _PANEL_SECRETS.items():
+        if 0 < len(getattr(report.config, name).encode()) < least:
+            yield f"{name} is shorter than {least} bytes."
 
 
-def check_panel_urls(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W016",
+    'Include them: path("", include("realtime.admin_panel.standalone.urls")), before the URLs of'
+    " Django's admin.",
+)
+def check_panel_urls(report: Report) -> Found:
     """W016: `admin` is on, but the site does not include the panel's URLs."""
-    if not report.config.admin or not getattr(settings, "ROOT_URLCONF", None):
-        return []
+    if report.config.admin and is_left_out("realtime_panel:overview"):
+        yield "admin is on, but the site does not include the URLs of the panel."
+
+
+def is_left_out(url_name: str) -> bool:
+    """Return whether the URLs of the site, which has some, do not include this one."""
+    if not getattr(settings, "ROOT_URLCONF", None):
+        return False
     try:
-        reverse(PANEL_URL_NAME)
+        reverse(url_name)
     except NoReverseMatch:
-        return [
-            checks.Warning(
-                "admin is on, but the site does not include the URLs of the panel.",
-                hint='Include them: path("", include("realtime.admin_panel.standalone.urls")),'
-                " before the URLs of Django's admin.",
-                id="realtime.W016",
-            )
-        ]
-    return []
+        return True
+    return False

@@ -6,112 +6,87 @@ from importlib.metadata import distributions
 
 from django.apps import apps
 from django.conf import settings
-from django.core import checks
-from django.core.checks import CheckMessage
-from django.urls import NoReverseMatch, reverse
 from django.utils.module_loading import import_string
 
 from realtime.checks import asgi_source
+from realtime.checks.panel import is_left_out
+from realtime.checks.table import Found, check
 from realtime.config.error_reports import SecretsFilter, has_password
 from realtime.config.sources import Report
 from realtime.transports.servers import daphne
 
 
-def check_daphne(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W005",
+    "Use a version that this package is tested with, see requirements.txt.",
+)
+def check_daphne(report: Report) -> Found:
     """W005: unknown version of daphne; no disconnect advice, and the root path is ignored."""
-    if not daphne.is_loaded() or (reason := daphne.problem()) is None:
-        return []
-    return [
-        checks.Warning(
+    if daphne.is_loaded() and (reason := daphne.problem()) is not None:
+        yield (
             "This version of daphne sends clients no disconnect advice, and the path at which it"
-            f" mounts the site is ignored: {reason}.",
-            hint="Use a version that this package is tested with, see requirements.txt.",
-            id="realtime.W005",
+            f" mounts the site is ignored: {reason}."
         )
-    ]
 
 
-def check_asgi_application(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.E027",
+    "pip uninstall realtime, then pip install --force-reinstall --no-deps this package"
+    " (django-realtime-messaging). One environment can hold only one of them.",
+)
+def check_other_package(report: Report) -> Found:
+    """E027: the package `realtime` from PyPI is installed into the same place."""
+    if any(distributions(name="realtime")):
+        yield "Another package with the import name realtime is installed: files of both are mixed."
+
+
+@check(
+    "realtime.W024",
+    'Set DEFAULT_EXCEPTION_REPORTER_FILTER = "realtime.config.error_reports.SecretsFilter", or a'
+    " subclass of it.",
+)
+def check_error_reports(report: Report) -> Found:
+    """W024: error pages show the password in a URL of Redis."""
+    is_setting = report.sources.origins.get("redis_url") in ("settings", "defaults")
+    if not is_setting or not has_password(report.config.redis_url):
+        return
+    try:
+        hides = issubclass(import_string(settings.DEFAULT_EXCEPTION_REPORTER_FILTER), SecretsFilter)
+    except (ImportError, TypeError):
+        return  # Django's own error
+    if not hides:
+        yield "Django's error pages and error e-mails show the password in redis_url."
+
+
+@check(
+    "realtime.W031",
+    'Set it to the application of your asgi.py, as "mysite.asgi.application", and wrap that one:'
+    " application = realtime.asgi.application(application).",
+)
+def check_asgi_application(report: Report) -> Found:
     """W031: `ASGI_APPLICATION` is missing, or names an application without the service."""
     path = getattr(settings, "ASGI_APPLICATION", None)
-    mistake = asgi_source.mistake_in(path) if path else "is not set"
-    if not mistake:
-        return []
-    return [
-        checks.Warning(
-            f"The setting ASGI_APPLICATION {mistake}: runserver does not serve the service.",
-            hint='Set it to the application of your asgi.py, as "mysite.asgi.application", and wrap'
-            " that one: application = realtime.asgi.application(application).",
-            id="realtime.W031",
-        )
-    ]
+    if mistake := asgi_source.mistake_in(path) if path else "is not set":
+        yield f"The setting ASGI_APPLICATION {mistake}: runserver does not serve the service."
 
 
-def check_runserver(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W032",
+    "Put it first in INSTALLED_APPS, or silence realtime.W032 if you start another ASGI server.",
+)
+def check_runserver(report: Report) -> Found:
     """W032: with DEBUG, `daphne` is not in INSTALLED_APPS: runserver serves no WebSockets."""
-    if not settings.DEBUG or apps.is_installed("daphne"):
-        return []
-    return [
-        checks.Warning(
-            "daphne is not in INSTALLED_APPS, so runserver serves no WebSockets.",
-            hint="Put it first in INSTALLED_APPS, or silence realtime.W032 if you start another"
-            " ASGI server.",
-            id="realtime.W032",
-        )
-    ]
+    if settings.DEBUG and not apps.is_installed("daphne"):
+        yield "daphne is not in INSTALLED_APPS, so runserver serves no WebSockets."
 
 
-def check_api_urls(report: Report) -> list[CheckMessage]:
+@check(
+    "realtime.W033",
+    'Include it: path("api", include("realtime.api.urls")), and add realtime.api and'
+    " rest_framework to INSTALLED_APPS. Or remove api_key.",
+)
+def check_api_urls(report: Report) -> Found:
     """W033: `api_key` is set, but the site does not include the URL of the server API."""
     config = report.config
-    if not config.api_key or config.api_disable or not getattr(settings, "ROOT_URLCONF", None):
-        return []
-    try:
-        reverse("realtime_api:commands")
-    except NoReverseMatch:
-        return [
-            checks.Warning(
-                "api_key is set, but the site does not include the URL of the server API.",
-                hint='Include it: path("api", include("realtime.api.urls")), and add realtime.api'
-                " and rest_framework to INSTALLED_APPS. Or remove api_key.",
-                id="realtime.W033",
-            )
-        ]
-    return []
-
-
-def check_other_package(report: Report) -> list[CheckMessage]:
-    """E027: the package `realtime` from PyPI is installed into the same place."""
-    if not any(distributions(name="realtime")):
-        return []
-    return [
-        checks.Error(
-            "Another package with the import name realtime is installed: files of both are mixed.",
-            hint="pip uninstall realtime, then pip install --force-reinstall --no-deps this package"
-            " (django-realtime-messaging). One environment can hold only one of them.",
-            id="realtime.E027",
-        )
-    ]
-
-
-def check_error_reports(report: Report) -> list[CheckMessage]:
-    """W024: error pages show the password in a URL of Redis."""
-    if report.sources.origins.get("redis_url") not in ("settings", "defaults"):
-        return []
-    if not has_password(report.config.redis_url):
-        return []
-    try:
-        if issubclass(import_string(settings.DEFAULT_EXCEPTION_REPORTER_FILTER), SecretsFilter):
-            return []
-    except (ImportError, TypeError):
-        return []  # Django's own error
-    return [
-        checks.Warning(
-            "Django's error pages and error e-mails show the password in redis_url.",
-            hint=(
-                "Set DEFAULT_EXCEPTION_REPORTER_FILTER ="
-                ' "realtime.config.error_reports.SecretsFilter", or a subclass of it.'
-            ),
-            id="realtime.W024",
-        )
-    ]
+    if config.api_key and not config.api_disable and is_left_out("realtime_api:commands"):
+        yield "api_key is set, but the site does not include the URL of the server API."

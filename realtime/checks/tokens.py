@@ -1,53 +1,26 @@
-"""Checks of token keys, and of the views that sign tokens."""
+"""Checks of how long keys are, and of the views that sign tokens."""
 
 from __future__ import annotations
 
 from django.apps import apps
 from django.conf import settings
-from django.core import checks
-from django.core.checks import CheckMessage
 from django.utils.module_loading import import_string
 
 from realtime.auth.issue import unnamed_party
-from realtime.auth.keys import MIN_SECRET_BYTES, InvalidKey, configured_keys, previous_keys
+from realtime.auth.keys import MIN_SECRET_BYTES
+from realtime.checks.table import Found, check
 from realtime.config.options import Config
 from realtime.config.sources import Report
 from realtime.config.token_options import TokenOptions
 from realtime.pages import page_config
 
-
-def check_token_keys(report: Report) -> list[CheckMessage]:
-    """E010: a token key is not valid."""
-    try:
-        for options in (report.config.connection_tokens, report.config.subscription_tokens):
-            configured_keys(options)
-            previous_keys(options)
-    except InvalidKey as error:
-        hint = "A secret can be any text; public keys and certificates must be in PEM form."
-        return [checks.Error(f"Option {error}.", hint=hint, id="realtime.E010")]
-    return []
-
-
-def check_secret_length(report: Report) -> list[CheckMessage]:
-    """W012: an HMAC key of tokens, or the key before it, is short."""
-    if settings.DEBUG:
-        return []
-    hints = {
-        "hmac_secret_key": (
-            "Make a new one with manage.py realtime genconfig, and issue all tokens again."
-        ),
-        "hmac_previous_secret_key": "Issue all tokens again, and remove it.",
-    }
-    return [
-        checks.Warning(
-            f"{options.option(name)} is shorter than {MIN_SECRET_BYTES} bytes.",
-            hint=hint,
-            id="realtime.W012",
-        )
-        for options in _kinds(report.config)
-        for name, hint in hints.items()
-        if 0 < len(getattr(options, name).encode()) < MIN_SECRET_BYTES
-    ]
+_SECRETS = {
+    "hmac_secret_key": (
+        "Make a new one with manage.py realtime genconfig, and issue all tokens again."
+    ),
+    "hmac_previous_secret_key": "Issue all tokens again, and remove it.",
+}
+"""Option → what to do if it is short."""
 
 
 def _kinds(config: Config) -> list[TokenOptions]:
@@ -55,62 +28,70 @@ def _kinds(config: Config) -> list[TokenOptions]:
     return list(dict.fromkeys((config.connection_tokens, config.subscription_tokens)))
 
 
-def check_token_keys_of_views(report: Report) -> list[CheckMessage]:
-    """Return why the views of `realtime.urls` cannot sign tokens that the service accepts.
+def _signed_by_views(config: Config) -> list[TokenOptions]:
+    """Return the options of the tokens that the views of `realtime.urls` sign."""
+    return [] if page_config.find_view("refresh") is None else _kinds(config)
 
-    E030: the views of `realtime.urls` have no key to sign tokens with.
-    E031: the views of `realtime.urls` sign tokens that the service rejects.
-    E042: the views of `realtime.urls` do not know the audience or the issuer to name in tokens.
-    """
-    if page_config.find_view("refresh") is None:
-        return []
-    messages: list[CheckMessage] = []
-    for options in _kinds(report.config):
-        party = unnamed_party(options)
+
+@check("realtime.E030")
+def check_key_of_views(report: Report) -> Found:
+    """E030: the views of `realtime.urls` have no key to sign tokens with."""
+    for options in _signed_by_views(report.config):
         if not options.hmac_secret_key:
-            name = options.option("hmac_secret_key")
-            messages.append(
-                checks.Error(
-                    "realtime.urls is included, but there is no key to sign tokens with.",
-                    hint=f"Set {name}; manage.py realtime genconfig makes one.",
-                    id="realtime.E030",
-                )
+            yield (
+                "realtime.urls is included, but there is no key to sign tokens with.",
+                f"Set {options.option('hmac_secret_key')}; manage.py realtime genconfig makes one.",
             )
-        elif options.jwks_public_endpoint:
+
+
+@check("realtime.E031")
+def check_key_set_of_views(report: Report) -> Found:
+    """E031: the views of `realtime.urls` sign tokens that the service rejects."""
+    for options in _signed_by_views(report.config):
+        if options.hmac_secret_key and options.jwks_public_endpoint:
             name = options.option("jwks_public_endpoint")
-            messages.append(
-                checks.Error(
-                    "realtime.urls is included, but the service rejects the tokens that it signs:"
-                    f" with {name}, only keys of that key set are accepted.",
-                    hint=f"Remove realtime.urls, or {name}.",
-                    id="realtime.E031",
-                )
+            yield (
+                "realtime.urls is included, but the service rejects the tokens that it signs: with"
+                f" {name}, only keys of that key set are accepted.",
+                f"Remove realtime.urls, or {name}.",
             )
-        elif party:
+
+
+@check("realtime.E042")
+def check_parties_of_views(report: Report) -> Found:
+    """E042: the views of `realtime.urls` do not know the audience or the issuer to name in tokens.
+
+    Of both, a regular expression alone does not say what to write.
+    """
+    for options in _signed_by_views(report.config):
+        can_sign = options.hmac_secret_key and not options.jwks_public_endpoint
+        if can_sign and (party := unnamed_party(options)):
             name = options.option(party)
-            messages.append(
-                checks.Error(
-                    f"realtime.urls is included, but the tokens that it signs name no {party} that"
-                    f" {name}_regex matches.",
-                    hint=f"Set {name} to a value that matches, too, or remove realtime.urls.",
-                    id="realtime.E042",
-                )
+            yield (
+                f"realtime.urls is included, but the tokens that it signs name no {party} that"
+                f" {name}_regex matches.",
+                f"Set {name} to a value that matches, too, or remove realtime.urls.",
             )
-    return messages
 
 
-def check_login_of_views(report: Report) -> list[CheckMessage]:
+@check("realtime.W012")
+def check_secret_length(report: Report) -> Found:
+    """W012: an HMAC key of tokens, or the key before it, is short."""
+    for options in [] if settings.DEBUG else _kinds(report.config):
+        for name, hint in _SECRETS.items():
+            if 0 < len(getattr(options, name).encode()) < MIN_SECRET_BYTES:
+                yield f"{options.option(name)} is shorter than {MIN_SECRET_BYTES} bytes.", hint
+
+
+@check(
+    "realtime.W020",
+    "Add django.contrib.auth.middleware.AuthenticationMiddleware to MIDDLEWARE, or silence"
+    " realtime.W020 if another middleware sets request.user.",
+)
+def check_login_of_views(report: Report) -> Found:
     """W020: the views of `realtime.urls` do not know who is logged in."""
-    if page_config.find_view("refresh") is None or _has_login():
-        return []
-    return [
-        checks.Warning(
-            "realtime.urls is included, but nothing sets request.user.",
-            hint="Add django.contrib.auth.middleware.AuthenticationMiddleware to MIDDLEWARE, or"
-            " silence realtime.W020 if another middleware sets request.user.",
-            id="realtime.W020",
-        )
-    ]
+    if page_config.find_view("refresh") is not None and not _has_login():
+        yield "realtime.urls is included, but nothing sets request.user."
 
 
 def _has_login() -> bool:

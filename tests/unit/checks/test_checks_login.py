@@ -11,7 +11,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.test import override_settings
 
-from realtime.checks.options import HTTP_TRANSPORTS
+from realtime.checks.access import HTTP_TRANSPORTS
 from realtime.hooks.registry import registry
 from tests.unit.checks.system_checks import found, ids
 
