@@ -5,21 +5,43 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from django.contrib.admin.models import LogEntry
+from django.contrib.auth import get_permission_codename, get_user_model
 from django.db import router, transaction
 
-from . import permissions
+from realtime.channel_rules import namespace_of
+from realtime.config import sources
+
 from .answering import Unavailable
 from .audit import Kind, record
+from .permissions import APP_LABEL, codename
 
 if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
+class Permission:
+    """An attribute that says whether an operator has a permission of the panel."""
+
+    def __init__(self, codename: str) -> None:
+        self._codename = codename
+
+    def __get__(self, operator: Operator, owner: type[Operator]) -> bool:
+        return operator.has(self._codename)
+
+
 class Operator(ABC):
     """The operator, as pages and templates see them."""
+
+    may_view = Permission("view")
+    may_disconnect = Permission("disconnect")
+    may_unsubscribe = Permission("unsubscribe")
+    may_block = Permission("block")
+    may_trace = Permission("trace")
+    may_remove_history = Permission("remove_history")
+    may_manage_pending = Permission("manage_pending")
 
     @property
     @abstractmethod
@@ -28,59 +50,37 @@ class Operator(ABC):
 
     @property
     @abstractmethod
-    def may_view(self) -> bool:
-        """Whether they may open the pages that show nodes, channels, users and options."""
+    def may_find_people(self) -> bool:
+        """Whether they may look for users of the site by name and e-mail address."""
 
     @abstractmethod
+    def has(self, codename: str) -> bool:
+        """Return whether they have a permission of the panel."""
+
+    @abstractmethod
+    def user_id(self) -> Any:
+        """Return the primary key of the Django user to whom entries of the log belong."""
+
     def may_publish(self, channel: str) -> bool:
         """Return whether they may publish into a channel.
 
         In templates: `operator|may_publish:channel`.
         """
+        if self.has("publish"):
+            return True
+        namespace = namespace_of(channel, sources.current())
+        return bool(namespace) and self.has(codename(namespace))
 
     @property
-    @abstractmethod
     def may_publish_somewhere(self) -> bool:
         """Whether they may publish into any channel at all."""
+        return self.has("publish") or any(
+            map(self.has, map(codename, sources.current().namespaces))
+        )
 
-    @property
-    @abstractmethod
-    def may_disconnect(self) -> bool:
-        """Whether they may disconnect users."""
-
-    @property
-    @abstractmethod
-    def may_unsubscribe(self) -> bool:
-        """Whether they may unsubscribe users from channels."""
-
-    @property
-    @abstractmethod
-    def may_block(self) -> bool:
-        """Whether they may block and unblock users."""
-
-    @property
-    @abstractmethod
-    def may_trace(self) -> bool:
-        """Whether they may follow the frames of users."""
-
-    @property
-    @abstractmethod
-    def may_find_people(self) -> bool:
-        """Whether they may look for users of the site by name and e-mail address."""
-
-    @property
-    @abstractmethod
-    def may_remove_history(self) -> bool:
-        """Whether they may remove the history of channels."""
-
-    @property
-    @abstractmethod
-    def may_manage_pending(self) -> bool:
-        """Whether they may retry and drop durable publications that were refused."""
-
-    @abstractmethod
     def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
         """Log an act of this operator in one entry, and return it; see `audit.record`."""
+        return record(self.user_id(), kind, targets, detail)
 
     @contextmanager
     def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[LogEntry]:
@@ -115,44 +115,15 @@ class UserOperator(Operator):
         return self._user.get_username()
 
     @property
-    def may_view(self) -> bool:
-        return permissions.may_view(self._user)
-
-    def may_publish(self, channel: str) -> bool:
-        return permissions.may_publish(self._user, channel)
-
-    @property
-    def may_publish_somewhere(self) -> bool:
-        return permissions.may_publish_somewhere(self._user)
-
-    @property
-    def may_disconnect(self) -> bool:
-        return permissions.may_disconnect(self._user)
-
-    @property
-    def may_unsubscribe(self) -> bool:
-        return permissions.may_unsubscribe(self._user)
-
-    @property
-    def may_block(self) -> bool:
-        return permissions.may_block(self._user)
-
-    @property
-    def may_trace(self) -> bool:
-        return permissions.may_trace(self._user)
-
-    @property
     def may_find_people(self) -> bool:
-        return permissions.may_find_people(self._user)
+        options = get_user_model()._meta  # as in the admin, to view them
+        return self._user.has_perm(
+            f"{options.app_label}.{get_permission_codename('view', options)}"
+        )
 
-    @property
-    def may_remove_history(self) -> bool:
-        return permissions.may_remove_history(self._user)
+    def has(self, codename: str) -> bool:
+        return self._user.has_perm(f"{APP_LABEL}.{codename}")
 
-    @property
-    def may_manage_pending(self) -> bool:
-        return permissions.may_manage_pending(self._user)
-
-    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
+    def user_id(self) -> Any:
         assert self._user.pk is not None, "an operator without a user cannot act"
-        return record(self._user.pk, kind, targets, detail)
+        return self._user.pk

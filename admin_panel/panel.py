@@ -14,6 +14,7 @@ from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
 from django.contrib import messages
+from django.core.exceptions import PermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.shortcuts import redirect
 from django.template.loader import render_to_string
@@ -38,9 +39,9 @@ class Page:
     """Below the URL of the home: one word and a slash."""
     label: str | Promise
     """In the tab bar, in the admin's index, and the page's title."""
-    allowed: Callable[[Operator], bool]
-    """Whether an operator may open the page and its parts."""
     view: View
+    allowed: Callable[[Operator], bool] = lambda operator: operator.may_view
+    """Whether an operator may open the page and its parts."""
     listed: bool = True
     """Whether it has a tab, and an entry in the admin's index."""
     under: str = ""
@@ -100,6 +101,11 @@ class PageRequest:
     panel: Panel
     page: Page
     operator: Operator
+
+    def require(self, codename: str) -> None:
+        """Raise PermissionDenied, which names the permission, if the operator lacks it."""
+        if not self.operator.has(codename):
+            raise PermissionDenied(codename)
 
     def url(self, name: str, **query: object) -> str:
         """Return the URL of a page; see `Panel.url`."""

@@ -10,7 +10,6 @@ import re
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as ListPage
 from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
@@ -204,8 +203,7 @@ def data(request: PageRequest) -> HttpResponse:
 
 def remove(request: PageRequest) -> HttpResponse:
     """Ask for confirmation, then remove the history of a channel."""
-    if not request.operator.may_remove_history:
-        raise PermissionDenied("remove_history")
+    request.require("remove_history")
     channel = request.http.GET.get("channel", "")
     try:
         if request.http.method == "POST":

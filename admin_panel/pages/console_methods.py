@@ -108,13 +108,21 @@ METHODS: tuple[Method, ...] = (
         "publish",
         _("Publish into a channel."),
         '{"channel": "chat:lobby", "data": {"text": "hi"}}',
-        Change(audit.PUBLISH, _may_publish, lambda params: [getattr(params, "channel", None)]),
+        Change(
+            audit.PUBLISH,
+            lambda operator: operator.may_publish_somewhere,
+            lambda params: [getattr(params, "channel", None)],
+        ),
     ),
     Method(
         "broadcast",
         _("Publish the same data into several channels."),
         '{"channels": ["chat:lobby", "news"], "data": {"text": "hi"}}',
-        Change(audit.PUBLISH, _may_publish, lambda params: getattr(params, "channels", None) or []),
+        Change(
+            audit.PUBLISH,
+            lambda operator: operator.may_publish_somewhere,
+            lambda params: getattr(params, "channels", None) or [],
+        ),
     ),
     Method(
         "unsubscribe",

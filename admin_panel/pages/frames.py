@@ -18,7 +18,6 @@ from typing import Annotated, Any, NamedTuple
 
 import msgspec
 from django.core import signing
-from django.core.exceptions import PermissionDenied
 from django.http import HttpResponse, JsonResponse
 from django.utils import timezone
 from django.utils.functional import Promise
@@ -68,8 +67,7 @@ class Following(NamedTuple):
 
 def show(request: PageRequest) -> HttpResponse:
     """Ask whether to follow a user; or show the frames of the one in the signed query."""
-    if not request.operator.may_trace:
-        raise PermissionDenied("trace")
+    request.require("trace")
     user = request.http.GET.get("user", "")
     if not user:
         return request.redirect("user", user="")
@@ -123,8 +121,7 @@ def _begin(request: PageRequest, user: str) -> HttpResponse:
 
 def data(request: PageRequest) -> HttpResponse:
     """Give the page's script what came since it asked last."""
-    if not request.operator.may_trace:
-        raise PermissionDenied("trace")
+    request.require("trace")
     following = _followed(request)
     if following is None or following.is_over:
         return JsonResponse({"over": True})
@@ -146,8 +143,7 @@ def data(request: PageRequest) -> HttpResponse:
 
 def stop(request: PageRequest) -> HttpResponse:
     """End it at all nodes, and go back to the user."""
-    if not request.operator.may_trace:
-        raise PermissionDenied("trace")
+    request.require("trace")
     following = _followed(request)
     if request.http.method == "POST" and following is not None:
         people.end_frames(following.mirror)

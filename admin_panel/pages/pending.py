@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from django.core.exceptions import PermissionDenied
 from django.db import DatabaseError
 from django.http import HttpResponse
 from django.utils.translation import gettext as _
@@ -41,8 +40,7 @@ def drop(request: PageRequest) -> HttpResponse:
 
 def _act(request: PageRequest, kind: Kind, template: str, title: str) -> HttpResponse:
     """Act on the parked publication with the key and channel in the query, or on all of them."""
-    if not request.operator.may_manage_pending:
-        raise PermissionDenied("manage_pending")
+    request.require("manage_pending")
     key, channel = (request.http.GET.get(name, "") for name in ("key", "channel"))
     if bool(key) != bool(channel):  # not a link of ours: it must not act on more than it names
         return request.redirect("pending")

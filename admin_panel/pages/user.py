@@ -7,11 +7,12 @@ long for a user with ten thousand connections as for any other. It says what it 
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Callable
 from datetime import UTC, datetime
+from functools import wraps
 from heapq import merge
 from typing import Any, NamedTuple
 
-from django.core.exceptions import PermissionDenied
 from django.core.paginator import Page as ListPage
 from django.http import HttpResponse
 from django.utils.functional import Promise
@@ -25,7 +26,7 @@ from .. import audit, people, service
 from ..end_words import browser_of, end_in_words, refusal_in_words
 from ..json_text import JSONText, json_text
 from ..paging import page_of
-from ..panel import PageRequest
+from ..panel import PageRequest, View
 from ..people import Past, Person, Refusal
 from ..service import ClientReport
 from ..words import duration
@@ -221,13 +222,24 @@ def read(request: PageRequest, user: str) -> State:
     )
 
 
-def disconnect(request: PageRequest) -> HttpResponse:
+def _action(codename: str) -> Callable[[Callable[[PageRequest, str], HttpResponse]], View]:
+    """Return a decorator for actions on the user in the query, which need a permission."""
+
+    def decorate(act: Callable[[PageRequest, str], HttpResponse]) -> View:
+        @wraps(act)
+        def view(request: PageRequest) -> HttpResponse:
+            request.require(codename)
+            user = _user(request)
+            return act(request, user) if user else request.redirect("user", user="")
+
+        return view
+
+    return decorate
+
+
+@_action("disconnect")
+def disconnect(request: PageRequest, user: str) -> HttpResponse:
     """Ask for confirmation, then disconnect a user."""
-    if not request.operator.may_disconnect:
-        raise PermissionDenied("disconnect")
-    user = _user(request)
-    if not user:
-        return request.redirect("user", user="")
     if request.http.method != "POST":
         state = read(request, user)
         return request.render(
@@ -242,12 +254,11 @@ def disconnect(request: PageRequest) -> HttpResponse:
     return _done(request, user, text % {"user": user}, silent)
 
 
-def close(request: PageRequest) -> HttpResponse:
+@_action("disconnect")
+def close(request: PageRequest, user: str) -> HttpResponse:
     """Ask for confirmation, then close one connection of a user."""
-    if not request.operator.may_disconnect:
-        raise PermissionDenied("disconnect")
-    user, client = _user(request), request.http.GET.get("client", "")
-    if not user or not client:
+    client = request.http.GET.get("client", "")
+    if not client:
         return request.redirect("user", user=user)
     if request.http.method != "POST":
         title = _("Close connection")
@@ -258,13 +269,9 @@ def close(request: PageRequest) -> HttpResponse:
     return _done(request, user, text % {"client": client}, silent)
 
 
-def block(request: PageRequest) -> HttpResponse:
+@_action("block")
+def block(request: PageRequest, user: str) -> HttpResponse:
     """Ask for how long, then close a user's connections and refuse new ones."""
-    if not request.operator.may_block:
-        raise PermissionDenied("block")
-    user = _user(request)
-    if not user:
-        return request.redirect("user", user="")
     if request.http.method == "POST":
         minutes = _minutes(request.http.POST.get("minutes", ""))
         if minutes is not None:
@@ -291,13 +298,9 @@ def _block(request: PageRequest, user: str, minutes: int) -> HttpResponse:
     return _done(request, user, text % {"user": user, "time": span}, silent)
 
 
-def unblock(request: PageRequest) -> HttpResponse:
+@_action("block")
+def unblock(request: PageRequest, user: str) -> HttpResponse:
     """Ask for confirmation, then let a user connect again."""
-    if not request.operator.may_block:
-        raise PermissionDenied("block")
-    user = _user(request)
-    if not user:
-        return request.redirect("user", user="")
     if request.http.method != "POST":
         return request.render("user_unblock.html", title=_("Unblock user"), user_id=user)
     with request.operator.logged(audit.UNBLOCK, user):
@@ -313,13 +316,9 @@ def _minutes(text: str) -> int | None:
     return int(text) if 1 <= int(text) <= MAX_MINUTES else None
 
 
-def unsubscribe(request: PageRequest) -> HttpResponse:
+@_action("unsubscribe")
+def unsubscribe(request: PageRequest, user: str) -> HttpResponse:
     """Ask for confirmation, then unsubscribe a user from a channel or from all channels."""
-    if not request.operator.may_unsubscribe:
-        raise PermissionDenied("unsubscribe")
-    user = _user(request)
-    if not user:
-        return request.redirect("user", user="")
     channel = request.http.GET.get("channel", "")
     if not channel and "all" not in request.http.GET:
         # an empty field is more likely a slip than a wish for all channels

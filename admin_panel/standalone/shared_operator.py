@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from typing import Any
 
-from django.contrib.admin.models import LogEntry
 from django.contrib.auth import get_user_model
 from django.contrib.auth.base_user import AbstractBaseUser
 from django.contrib.auth.hashers import make_password
 from django.utils.translation import gettext as _
 
-from ..audit import Kind, record
 from ..operators import Operator
 
 PLACEHOLDER_NAME = "shared password"
@@ -29,46 +27,14 @@ class SharedOperator(Operator):
         return _("shared password")
 
     @property
-    def may_view(self) -> bool:
-        return True
-
-    def may_publish(self, channel: str) -> bool:
-        return True
-
-    @property
-    def may_publish_somewhere(self) -> bool:
-        return True
-
-    @property
-    def may_disconnect(self) -> bool:
-        return True
-
-    @property
-    def may_unsubscribe(self) -> bool:
-        return True
-
-    @property
-    def may_block(self) -> bool:
-        return True
-
-    @property
-    def may_trace(self) -> bool:
-        return True
-
-    @property
     def may_find_people(self) -> bool:
         return False  # names and addresses are the site's, and not those of the service
 
-    @property
-    def may_remove_history(self) -> bool:
+    def has(self, codename: str) -> bool:
         return True
 
-    @property
-    def may_manage_pending(self) -> bool:
-        return True
-
-    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
-        return record(placeholder().pk, kind, targets, detail)
+    def user_id(self) -> Any:
+        return placeholder().pk
 
 
 def placeholder() -> AbstractBaseUser:
