@@ -1,4 +1,4 @@
-"""Arguments of the sub-commands that call the server API, and the params they become."""
+"""Arguments of the sub-commands that call the server API, named like the params they become."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ import math
 import sys
 import time
 from collections.abc import Callable
+from typing import Any
 
 import msgspec
 from django.core.management.base import CommandError, CommandParser
@@ -19,118 +20,15 @@ from realtime.tools.base import Options
 INT32_MAX = 2**31 - 1
 
 
-def add_channel(parser: CommandParser) -> None:
-    parser.add_argument("channel", help="name of the channel")
+class Argument:
+    """An argument, as a parser takes it."""
 
+    def __init__(self, *names: str, **options: Any) -> None:
+        self._names = names
+        self._options = options
 
-def add_user(parser: CommandParser) -> None:
-    parser.add_argument("user", help="user ID")
-
-
-def add_user_and_channel(parser: CommandParser) -> None:
-    add_user(parser)
-    parser.add_argument("channel", nargs="?", default="", help="without it, all channels")
-
-
-def add_user_and_seconds(parser: CommandParser) -> None:
-    add_user(parser)
-    parser.add_argument("seconds", type=_between(1, MAX_BLOCK_SECONDS), help="how long, from now")
-
-
-def end_of(options: Options) -> int:
-    """Return when a block ends, Unix seconds."""
-    seconds: int = options["seconds"]
-    return math.ceil(time.time() + seconds)
-
-
-def _add_data(parser: CommandParser) -> None:
-    parser.add_argument("data", help='JSON; "-" reads it from standard input')
-    parser.add_argument("--text", action="store_true", help="the data are a plain string, not JSON")
-
-
-def add_publish(parser: CommandParser) -> None:
-    add_channel(parser)
-    _add_data(parser)
-    _add_extras(parser)
-
-
-def add_broadcast(parser: CommandParser) -> None:
-    parser.add_argument("channels", nargs="+", metavar="channel", help="names of channels")
-    _add_data(parser)
-    _add_extras(parser)
-
-
-def _add_extras(parser: CommandParser) -> None:
-    parser.add_argument(
-        "--tag",
-        action="append",
-        default=[],
-        metavar="NAME=VALUE",
-        help="text by which subscribers can filter; may be repeated",
-    )
-    parser.add_argument(
-        "--once", metavar="KEY", help="idempotency key: publish once within five minutes"
-    )
-    parser.add_argument(
-        "--skip-history", action="store_true", help="deliver only; the channel does not keep it"
-    )
-    parser.add_argument(
-        "--version",
-        type=_between(1, UINT64_MAX),
-        metavar="NUMBER",
-        help="publish only if this is newer than the last version in the channel",
-    )
-    parser.add_argument("--version-epoch", metavar="TEXT", help="the run in which versions grow")
-
-
-def extras_of(options: Options) -> dict[str, object]:
-    """Return the params of a publication besides channel and data.
-
-    Raises:
-        CommandError: a tag has no value, or there is an epoch and no version.
-    """
-    tags: dict[str, str] = {}
-    for tag in options["tag"]:
-        name, equals, tags[name] = tag.partition("=")
-        if not equals:
-            raise CommandError("A tag is NAME=VALUE.")
-    if options["version_epoch"] and not options["version"]:
-        raise CommandError("--version-epoch needs --version.")
-    extras = {
-        "tags": tags,
-        "idempotency_key": options["once"],
-        "skip_history": options["skip_history"],
-        "version": options["version"],
-        "version_epoch": options["version_epoch"],
-    }
-    return {name: value for name, value in extras.items() if value}
-
-
-def add_history(parser: CommandParser) -> None:
-    add_channel(parser)
-    parser.add_argument(
-        "--limit",
-        type=_between(0, INT32_MAX),
-        metavar="NUMBER",
-        help="publications at most (default: all)",
-    )
-    parser.add_argument(
-        "--since",
-        type=_position,
-        metavar="OFFSET[:EPOCH]",
-        help="only those after this position; with --reverse those before it",
-    )
-    parser.add_argument("--reverse", action="store_true", help="newest publication first")
-
-
-def history_params(options: Options) -> dict[str, object]:
-    limit = options["limit"]
-    return {
-        "channel": options["channel"],
-        "limit": -1 if limit is None else limit,
-        "since": options["since"],
-        "reverse": options["reverse"],
-    }
+    def add(self, parser: CommandParser) -> None:
+        parser.add_argument(*self._names, **self._options)
 
 
 def _between(least: int, most: int) -> Callable[[str], int]:
@@ -154,19 +52,101 @@ def _position(text: str) -> dict[str, object]:
 _position.__name__ = "position"
 
 
-def data_of(options: Options) -> Raw:
-    """Return the data to publish.
+def _end_of_block(text: str) -> int:
+    """Return when a block of some seconds ends, Unix seconds."""
+    return math.ceil(time.time() + _between(1, MAX_BLOCK_SECONDS)(text))
+
+
+_end_of_block.__name__ = "number"
+
+
+def _or_none(text: str) -> str | None:
+    return text or None
+
+
+CHANNEL = Argument("channel", help="name of the channel")
+USER = Argument("user", help="user ID")
+CHANNEL_OR_ALL = Argument("channel", nargs="?", default="", help="without it, all channels")
+SECONDS = Argument("expire_at", type=_end_of_block, metavar="seconds", help="how long, from now")
+CHANNELS = Argument("channels", nargs="+", metavar="channel", help="names of channels")
+PUBLICATION = (
+    Argument("data", help='JSON; "-" reads it from standard input'),
+    Argument("--text", action="store_true", help="the data are a plain string, not JSON"),
+    Argument(
+        "--tag",
+        dest="tags",
+        action="append",
+        default=[],
+        metavar="NAME=VALUE",
+        help="text by which subscribers can filter; may be repeated",
+    ),
+    Argument(
+        "--once",
+        dest="idempotency_key",
+        type=_or_none,
+        metavar="KEY",
+        help="idempotency key: publish once within five minutes",
+    ),
+    Argument(
+        "--skip-history", action="store_true", help="deliver only; the channel does not keep it"
+    ),
+    Argument(
+        "--version",
+        type=_between(1, UINT64_MAX),
+        metavar="NUMBER",
+        help="publish only if this is newer than the last version in the channel",
+    ),
+    Argument(
+        "--version-epoch", type=_or_none, metavar="TEXT", help="the run in which versions grow"
+    ),
+)
+HISTORY = (
+    CHANNEL,
+    Argument(
+        "--limit",
+        type=_between(0, INT32_MAX),
+        default=-1,
+        metavar="NUMBER",
+        help="publications at most (default: all)",
+    ),
+    Argument(
+        "--since",
+        type=_position,
+        metavar="OFFSET[:EPOCH]",
+        help="only those after this position; with --reverse those before it",
+    ),
+    Argument("--reverse", action="store_true", help="newest publication first"),
+)
+
+
+def params_of(options: Options, names: tuple[str, ...]) -> dict[str, object]:
+    """Return the params of a method: the arguments that have the names of its params.
 
     Raises:
-        CommandError: the argument is not JSON.
+        CommandError: the data are not JSON, a tag has no value, or there is an epoch and no
+            version.
     """
-    text: str = options["data"]
+    params = {name: options[name] for name in names if options.get(name) is not None}
+    if "data" in params:
+        params |= {"data": _data(options["data"], options["text"]), "tags": _tags(options["tags"])}
+        if "version_epoch" in params and "version" not in params:
+            raise CommandError("--version-epoch needs --version.")
+    return params
+
+
+def _tags(texts: list[str]) -> dict[str, str]:
+    if not all("=" in text for text in texts):
+        raise CommandError("A tag is NAME=VALUE.")
+    return dict(text.split("=", 1) for text in texts)
+
+
+def _data(text: str, is_text: bool) -> Raw:
     if text == "-":
         text = sys.stdin.read()
-        if options["text"]:
+        if is_text:
             text = text.removesuffix("\n")
     try:
-        raw = msgspec.json.encode(text) if options["text"] else text.strip().encode()
+        raw = msgspec.json.encode(text) if is_text else text.strip().encode()
         return Raw(payload.check(raw).raw)
     except ValueError:
         raise CommandError(

@@ -19,43 +19,28 @@ from msgspec import Raw, Struct
 from realtime.config import sources
 from realtime.errors import Error, NotServing
 from realtime.server_api import methods, methods_v2
+from realtime.server_api.results import ErrorBody
 from realtime.serving import serving
-from realtime.tools.base import (
-    Answer,
-    Options,
-    SubCommand,
-    add_nothing,
-)
+from realtime.tools.base import Answer, Options, SubCommand
 from realtime.tools.call_arguments import (
-    add_broadcast,
-    add_channel,
-    add_history,
-    add_publish,
-    add_user,
-    add_user_and_channel,
-    add_user_and_seconds,
-    data_of,
-    end_of,
-    extras_of,
-    history_params,
+    CHANNEL,
+    CHANNEL_OR_ALL,
+    CHANNELS,
+    HISTORY,
+    PUBLICATION,
+    SECONDS,
+    USER,
+    Argument,
+    params_of,
 )
 from realtime.tools.remote import Remote, Unreachable, add_url_arguments, explain_api
 from realtime.tools.results import (
-    Blocked,
-    Broadcast,
-    Channels,
-    Failure,
-    History,
-    Info,
-    Position,
-    Presence,
-    Sent,
-    Stats,
     failure_of,
     missing_of,
     show_blocked,
     show_broadcast,
     show_channels,
+    show_done,
     show_history,
     show_info,
     show_position,
@@ -73,28 +58,24 @@ NOT_HERE = (
 # calling the service
 
 
-def _call(options: Options, method: str, params: dict[str, object], *, newer: bool) -> bytes:
+def _call(row: _Row, options: Options) -> bytes:
     """Call a method and return its result as JSON.
-
-    Args:
-        options: the arguments of the sub-command.
-        method: its name.
-        params: its params.
-        newer: whether it is one of `POST /api/<method>`.
 
     Raises:
         Error: the service refuses the call.
         EngineUnavailable: Redis does not answer.
         CommandError: the service cannot be reached.
     """
+    shape = row.api.shape
+    params = params_of(options, () if shape is None else shape.__struct_fields__)
     encoded = msgspec.json.encode(params)
     if options["url"]:
         remote = Remote(options["url"], options["timeout"])
-        return call_remote(remote, method, encoded, newer=newer)
+        return call_remote(remote, row.method, encoded, newer=row.newer)
     try:
-        if newer:
-            return serving.call(lambda member: methods_v2.run(member, method, encoded))
-        number = methods.METHOD_NUMBERS[method]
+        if row.newer:
+            return serving.call(lambda member: methods_v2.run(member, row.method, encoded))
+        number = methods.METHOD_NUMBERS[row.method]
         return serving.call(lambda member: methods.run(member, number, encoded))
     except NotServing:
         raise CommandError(NOT_HERE) from None
@@ -102,7 +83,7 @@ def _call(options: Options, method: str, params: dict[str, object], *, newer: bo
 
 class _Reply(Struct):
     result: Raw = Raw(b"{}")
-    error: Failure | None = None
+    error: ErrorBody | None = None
 
 
 def call_remote(remote: Remote, method: str, params: bytes, *, newer: bool) -> bytes:
@@ -138,7 +119,7 @@ def call_remote(remote: Remote, method: str, params: bytes, *, newer: bool) -> b
 
 
 class _Row(NamedTuple):
-    """One method: its arguments, its params, and the layout of its result.
+    """One method: its arguments, and the layout of its result.
 
     newer: whether it is one of `POST /api/<method>`.
     command: the name of the sub-command, where it is not that of the method.
@@ -146,149 +127,78 @@ class _Row(NamedTuple):
 
     method: str
     help: str
-    add_arguments: Callable[[CommandParser], None]
-    params: Callable[[Options], dict[str, object]]
-    shape: Any
+    arguments: tuple[Argument, ...]
     show: Callable[[Any], str]
     newer: bool = False
     command: str = ""
 
-
-def _channel(options: Options) -> dict[str, object]:
-    return {"channel": options["channel"]}
-
-
-def _nothing(options: Options) -> dict[str, object]:
-    return {}
-
-
-def _done(text: str) -> Callable[[Any], str]:
-    return lambda result: text
+    @property
+    def api(self) -> methods.Row[Any, Any] | methods_v2.Row[Any, Any]:
+        """The method in the table of the server API, which has its params and its result."""
+        if self.newer:
+            return methods_v2.METHODS[self.method]
+        return methods.METHODS[methods.METHOD_NUMBERS[self.method]]
 
 
 _ROWS = (
-    _Row(
-        "publish",
-        "Publish into a channel.",
-        add_publish,
-        lambda options: {**_channel(options), "data": data_of(options), **extras_of(options)},
-        Position,
-        show_position,
-        newer=True,
-    ),
+    _Row("publish", "Publish into a channel.", (CHANNEL, *PUBLICATION), show_position, True),
     _Row(
         "broadcast",
         "Publish the same data into several channels.",
-        add_broadcast,
-        lambda options: {
-            "channels": options["channels"],
-            "data": data_of(options),
-            **extras_of(options),
-        },
-        Broadcast,
+        (CHANNELS, *PUBLICATION),
         show_broadcast,
-        newer=True,
+        True,
     ),
-    _Row(
-        "channels",
-        "List the channels that have a subscriber.",
-        add_nothing,
-        _nothing,
-        Channels,
-        show_channels,
-    ),
+    _Row("channels", "List the channels that have a subscriber.", (), show_channels),
     _Row(
         "presence",
         "Show the clients that are subscribed to a channel.",
-        add_channel,
-        _channel,
-        Presence,
+        (CHANNEL,),
         show_presence,
     ),
     _Row(
         "presence_stats",
         "Count the clients and users that are subscribed to a channel.",
-        add_channel,
-        _channel,
-        Stats,
+        (CHANNEL,),
         show_stats,
     ),
     _Row(
         "history",
         "Show the publications that a channel keeps, oldest first.",
-        add_history,
-        history_params,
-        History,
+        HISTORY,
         show_history,
-        newer=True,
+        True,
     ),
-    _Row(
-        "history_remove",
-        "Remove the publications that a channel keeps.",
-        add_channel,
-        _channel,
-        None,
-        _done("Removed."),
-    ),
-    _Row(
-        "info",
-        "List the processes that serve clients.",
-        add_nothing,
-        _nothing,
-        Info,
-        show_info,
-    ),
+    _Row("history_remove", "Remove the publications that a channel keeps.", (CHANNEL,), show_done),
+    _Row("info", "List the processes that serve clients.", (), show_info),
     _Row(
         "disconnect",
         "Close all connections of a user; their clients do not reconnect.",
-        add_user,
-        lambda options: {"user": options["user"]},
-        Sent,
+        (USER,),
         show_sent,
     ),
     _Row(
         "block_user",
         "Close all connections of a user, and refuse new ones for some seconds.",
-        add_user_and_seconds,
-        lambda options: {"user": options["user"], "expire_at": end_of(options)},
-        Sent,
+        (USER, SECONDS),
         show_sent,
-        newer=True,
-        command="block",
+        True,
+        "block",
     ),
-    _Row(
-        "unblock_user",
-        "Let a blocked user connect again.",
-        add_user,
-        lambda options: {"user": options["user"]},
-        Sent,
-        show_sent,
-        newer=True,
-        command="unblock",
-    ),
-    _Row(
-        "blocked_users",
-        "List the blocked users.",
-        add_nothing,
-        _nothing,
-        Blocked,
-        show_blocked,
-        newer=True,
-        command="blocked",
-    ),
+    _Row("unblock_user", "Let a blocked user connect again.", (USER,), show_sent, True, "unblock"),
+    _Row("blocked_users", "List the blocked users.", (), show_blocked, True, "blocked"),
     _Row(
         "unsubscribe",
         "End a user's subscription to a channel, or to all channels.",
-        add_user_and_channel,
-        lambda options: {"user": options["user"], "channel": options["channel"]},
-        Sent,
+        (USER, CHANNEL_OR_ALL),
         show_sent,
     ),
 )
 
 
 def _add_arguments(row: _Row, parser: CommandParser) -> None:
-    row.add_arguments(parser)
+    for argument in row.arguments:
+        argument.add(parser)
     add_url_arguments(
         parser,
         "send it to the running site at this address, with the configured api_key;"
@@ -297,8 +207,8 @@ def _add_arguments(row: _Row, parser: CommandParser) -> None:
 
 
 def _run(row: _Row, options: Options) -> Answer:
-    result = _call(options, row.method, row.params(options), newer=row.newer)
-    decoded = None if row.shape is None else msgspec.json.decode(result, type=row.shape)
+    result = _call(row, options)
+    decoded = msgspec.json.decode(result, type=row.api.result)
     return Answer(row.show(decoded), Raw(result), failure_of(decoded), missing_of(decoded))
 
 

@@ -4,94 +4,26 @@ from __future__ import annotations
 
 from datetime import UTC, datetime
 
-from msgspec import Raw, Struct
+from msgspec import UNSET
 
+from realtime.protocol.messages import PresenceStatsResult
+from realtime.server_api.results import (
+    BlockedUsersResult,
+    BroadcastResult,
+    CommandChannelsResult,
+    CommandInfoResult,
+    Done,
+    HistoryResult,
+    PresenceResult,
+    Published,
+    Sent,
+)
 from realtime.tools.base import count, escape_for_terminal, table
 
 NODE_HEADING = ("NAME", "UID", "VERSION", "CLIENTS", "USERS", "CHANNELS", "UPTIME")
 
 
-class Client(Struct):
-    user: str = ""
-    client: str = ""
-    conn_info: Raw = Raw(b"")
-    chan_info: Raw = Raw(b"")
-
-
-class Presence(Struct):
-    presence: dict[str, Client]
-
-
-class Stats(Struct):
-    num_clients: int
-    num_users: int
-
-
-class Publication(Struct):
-    data: Raw
-    offset: int = 0
-    info: Client | None = None
-    tags: dict[str, str] = {}
-    time: int = 0
-
-
-class History(Struct):
-    publications: list[Publication]
-    offset: int
-    epoch: str
-
-
-class Position(Struct):
-    offset: int = 0
-    epoch: str = ""
-
-
-class Failure(Struct):
-    code: int
-    message: str
-
-
-class Response(Struct):
-    error: Failure | None = None
-
-
-class Broadcast(Struct):
-    responses: list[Response]
-
-
-class Channels(Struct):
-    channels: list[str]
-    missing: list[str] = []
-
-
-class Sent(Struct):
-    missing: list[str] = []
-
-
-class Node(Struct):
-    uid: str
-    name: str
-    version: str
-    num_clients: int
-    num_users: int
-    num_channels: int
-    uptime: int
-
-
-class Info(Struct):
-    nodes: list[Node]
-
-
-class BlockedUser(Struct):
-    user: str
-    expire_at: int
-
-
-class Blocked(Struct):
-    users: list[BlockedUser]
-
-
-def show_blocked(result: Blocked) -> str:
+def show_blocked(result: BlockedUsersResult) -> str:
     if not result.users:
         return "No user is blocked."
     rows: list[tuple[str, ...]] = [("USER", "UNTIL")]
@@ -101,23 +33,24 @@ def show_blocked(result: Blocked) -> str:
     return table(rows)
 
 
-def show_presence(result: Presence) -> str:
+def show_presence(result: PresenceResult) -> str:
     if not result.presence:
         return "No client is subscribed."
     rows: list[tuple[str, ...]] = [("CLIENT", "USER", "CONNECTION INFO", "CHANNEL INFO")]
     for client, info in result.presence.items():
         infos = (
-            escape_for_terminal(bytes(raw).decode()) for raw in (info.conn_info, info.chan_info)
+            "" if raw is UNSET else escape_for_terminal(bytes(raw).decode())
+            for raw in (info.conn_info, info.chan_info)
         )
         rows.append((client, info.user, *infos))
     return table(rows)
 
 
-def show_stats(result: Stats) -> str:
+def show_stats(result: PresenceStatsResult) -> str:
     return f"{count(result.num_clients, 'client')}, {count(result.num_users, 'user')}"
 
 
-def show_history(result: History) -> str:
+def show_history(result: HistoryResult) -> str:
     if not result.publications:
         position = f"offset {result.offset}, epoch {escape_for_terminal(result.epoch)}"
         return f"No publication. The position of the channel: {position}."
@@ -128,7 +61,7 @@ def show_history(result: History) -> str:
                 str(publication.offset),
                 _time(publication.time),
                 "" if publication.info is None else publication.info.user,
-                " ".join(f"{name}={value}" for name, value in publication.tags.items()),
+                " ".join(f"{name}={value}" for name, value in (publication.tags or {}).items()),
                 bytes(publication.data).decode(),
             )
         )
@@ -143,27 +76,31 @@ def _time(milliseconds: int) -> str:
     return moment.isoformat(sep=" ", timespec="milliseconds").removesuffix("+00:00") + "Z"
 
 
-def show_position(result: Position) -> str:
+def show_position(result: Published) -> str:
     if not result.offset:
         return "Published."
     return f"Published. Offset {result.offset}, epoch {escape_for_terminal(result.epoch)}."
 
 
-def show_broadcast(result: Broadcast) -> str:
+def show_broadcast(result: BroadcastResult) -> str:
     published = sum(response.error is None for response in result.responses)
     return f"Published into {count(published, 'channel')}." if published else ""
 
 
 def failure_of(result: object) -> str:
     """Return why a call failed in part; empty if it did not."""
-    if not isinstance(result, Broadcast):
+    if not isinstance(result, BroadcastResult):
         return ""
     errors = [response.error for response in result.responses if response.error is not None]
     why = sorted({f"{error.code}: {escape_for_terminal(error.message)}" for error in errors})
     return f"{count(len(errors), 'channel')} refused, {'; '.join(why)}." if errors else ""
 
 
-def show_channels(result: Channels) -> str:
+def show_done(_: Done) -> str:
+    return "Removed."
+
+
+def show_channels(result: CommandChannelsResult) -> str:
     return "\n".join(map(escape_for_terminal, result.channels)) or "No channel has a subscriber."
 
 
@@ -173,15 +110,15 @@ def show_sent(_: Sent) -> str:
 
 def missing_of(result: object) -> str:
     """Return what a result says of nodes that are silent; empty if none is."""
-    if not isinstance(result, Channels | Sent) or not result.missing:
+    if not isinstance(result, CommandChannelsResult | Sent) or not result.missing:
         return ""
     names = ", ".join(map(escape_for_terminal, result.missing))
-    if isinstance(result, Channels):
+    if isinstance(result, CommandChannelsResult):
         return f"Silent: {names}. Channels with subscribers only there are not listed."
     return f"Silent: {names}. It takes effect there as soon as the process answers again."
 
 
-def show_info(result: Info) -> str:
+def show_info(result: CommandInfoResult) -> str:
     if not result.nodes:
         return "No process serves clients."
     rows: list[tuple[str, ...]] = [NODE_HEADING]
