@@ -12,7 +12,7 @@ import socket
 import ssl
 import time
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import urlsplit
@@ -134,7 +134,8 @@ class Remote:
             Unreachable: there is no answer within the timeout, or it is not one of HTTP.
         """
         began = time.monotonic()
-        with self.reached(), self._transport() as transport:
+        kept = nullcontext(self._kept) if self._kept else self._new_transport()
+        with self.reached(), kept as transport:
             request = httpx.Request(
                 method,
                 self.url(path),
@@ -158,14 +159,6 @@ class Remote:
                 yield
             finally:
                 self._kept = None
-
-    @contextmanager
-    def _transport(self) -> Iterator[httpx.HTTPTransport]:
-        if self._kept is not None:
-            yield self._kept
-        else:
-            with self._new_transport() as transport:
-                yield transport
 
     def _new_transport(self) -> httpx.HTTPTransport:
         verify = self._tls if self.secure else False
