@@ -44,7 +44,7 @@ _NULL = "\N{SYMBOL FOR NULL}"
 """In place of null characters, which not every database stores."""
 
 
-class Kind(NamedTuple):
+class ActionKind(NamedTuple):
     """A kind of action: the model of its target, its flag in the log, and its text."""
 
     model: type[models.Model]
@@ -58,41 +58,41 @@ class Kind(NamedTuple):
             return str(self.words)
 
 
-PUBLISH = Kind(Publication, ADDITION, _("Published"))
+PUBLISH = ActionKind(Publication, ADDITION, _("Published"))
 """Targets: channels. Detail: the data."""
 
-DISCONNECT = Kind(Connection, DELETION, _("Disconnected"))
+DISCONNECT = ActionKind(Connection, DELETION, _("Disconnected"))
 """Target: user ID. Detail: the client ID, "" for all connections."""
 
-BLOCK = Kind(Connection, DELETION, _("Blocked"))
+BLOCK = ActionKind(Connection, DELETION, _("Blocked"))
 """Target: user ID. Detail: for how long."""
 
-UNBLOCK = Kind(Connection, ADDITION, _("Unblocked"))
+UNBLOCK = ActionKind(Connection, ADDITION, _("Unblocked"))
 """Target: user ID."""
 
-TRACE = Kind(Connection, CHANGE, _("Frames followed"))
+TRACE = ActionKind(Connection, CHANGE, _("Frames followed"))
 """Target: user ID. Detail: for how long, and whether without payloads."""
 
-UNSUBSCRIBE = Kind(Connection, DELETION, _("Unsubscribed"))
+UNSUBSCRIBE = ActionKind(Connection, DELETION, _("Unsubscribed"))
 """Target: user ID. Detail: the channel, "" for all channels."""
 
-REMOVE_HISTORY = Kind(Channel, DELETION, _("History removed"))
+REMOVE_HISTORY = ActionKind(Channel, DELETION, _("History removed"))
 """Target: channel."""
 
-RETRY = Kind(Channel, ADDITION, _("Retried"))
+RETRY = ActionKind(Channel, ADDITION, _("Retried"))
 """Target: channel, or `ALL` for all parked publications. Detail: the key of the row."""
 
-DROP = Kind(Channel, DELETION, _("Dropped"))
+DROP = ActionKind(Channel, DELETION, _("Dropped"))
 """As `RETRY`."""
 
 
-def kinds() -> list[Kind]:
+def kinds() -> list[ActionKind]:
     """Return the kinds of this module, in their order."""
-    return [value for value in globals().values() if isinstance(value, Kind)]
+    return [value for value in globals().values() if isinstance(value, ActionKind)]
 
 
 def record(
-    user_id: int | str | UUID, kind: Kind, targets: Sequence[str], detail: str = ""
+    user_id: int | str | UUID, kind: ActionKind, targets: Sequence[str], detail: str = ""
 ) -> LogEntry:
     """Add one entry for an act.
 
@@ -136,7 +136,7 @@ def reading() -> Iterator[None]:
         yield
 
 
-def entries(kind: Kind | None = None) -> QuerySet[LogEntry]:
+def entries(kind: ActionKind | None = None) -> QuerySet[LogEntry]:
     """Return the entries of a kind of act, or of all acts in the panel, newest first."""
     found = LogEntry.objects.select_related("user", "content_type").order_by("-pk")
     if kind is None:
@@ -151,7 +151,7 @@ def entries(kind: Kind | None = None) -> QuerySet[LogEntry]:
 class Filter(NamedTuple):
     """What a page of the log is about. Empty fields do not filter."""
 
-    kind: Kind | None = None
+    kind: ActionKind | None = None
     operator: str = ""
     """A part of the username."""
     target: str = ""
@@ -193,7 +193,7 @@ class Filter(NamedTuple):
         return found
 
 
-def kind_of(entry: LogEntry) -> Kind | None:
+def kind_of(entry: LogEntry) -> ActionKind | None:
     """Return the kind of an entry; None for one that this release does not know."""
     head = head_of(entry)
     model = entry.content_type.model if entry.content_type else ""

@@ -20,7 +20,7 @@ from django.utils.formats import number_format, time_format
 from django.utils.translation import gettext as _
 
 from .event_words import MARKED, sentence
-from .measures import Measure, Plan
+from .measures import ChartPlan, Measure
 from .past import SHOWN, Past, ServiceEvent
 from .service import SLOT_SECONDS
 
@@ -37,7 +37,7 @@ ROW = 300 // SLOT_SECONDS
 """Samples of one row of the table: five minutes."""
 
 
-class Line(NamedTuple):
+class ChartLine(NamedTuple):
     """One line, as the template draws it."""
 
     label: str
@@ -54,7 +54,7 @@ class Chart(NamedTuple):
 
     name: str
     title: str
-    lines: list[Line]
+    lines: list[ChartLine]
     top: str
     half: str
     """The scale: the values at the top and half way."""
@@ -83,7 +83,7 @@ class Mark(NamedTuple):
     text: str
 
 
-class Row(NamedTuple):
+class TableRow(NamedTuple):
     """Five minutes in the table."""
 
     time: datetime
@@ -98,12 +98,12 @@ class Charts(NamedTuple):
     ticks: list[Tick]
     marks: list[Mark]
     columns: list[str]
-    rows: list[Row]
+    rows: list[TableRow]
     width: int
     """The number of steps between the samples of an hour."""
 
 
-def draw(past: Past, plans: Sequence[Plan]) -> Charts:
+def draw(past: Past, plans: Sequence[ChartPlan]) -> Charts:
     """Return the charts of the last hour."""
     series = {
         (plan.name, place): values_of(past, measure)
@@ -137,10 +137,10 @@ def values_of(past: Past, measure: Measure) -> Values:
     return {slot: values[slot] * measure.factor for slot in past.sampled}
 
 
-def _chart(past: Past, plan: Plan, series: Sequence[Values]) -> Chart:
+def _chart(past: Past, plan: ChartPlan, series: Sequence[Values]) -> Chart:
     top = scale_of(max((value for values in series for value in values.values()), default=0))
     lines = [
-        Line(
+        ChartLine(
             str(measure.label),
             _text(_newest(past, values)),
             path(past.slots, _part(past, values, partial=False), top),
@@ -213,7 +213,7 @@ def _summary(label: str, past: Past, values: Values) -> str:
     return text % words
 
 
-def _rows(past: Past, series: Sequence[Values]) -> list[Row]:
+def _rows(past: Past, series: Sequence[Values]) -> list[TableRow]:
     """Return the rows of the table: averages of five minutes, oldest first."""
     rows = []
     for start in range(past.slots.stop - SHOWN, past.slots.stop, ROW):
@@ -222,7 +222,7 @@ def _rows(past: Past, series: Sequence[Values]) -> list[Row]:
         for values in series:
             found = [values[slot] for slot in part if slot in values]
             cells.append(_text(sum(found) / len(found)) if found else NOTHING)
-        rows.append(Row(_moment(part[-1]), cells))
+        rows.append(TableRow(_moment(part[-1]), cells))
     return rows
 
 

@@ -51,7 +51,7 @@ class Level(StrEnum):
     DOWN = "down"
 
 
-class Problem(NamedTuple):
+class HealthProblem(NamedTuple):
     """One thing that is not as it should be."""
 
     key: str
@@ -88,7 +88,7 @@ class Health(NamedTuple):
     since: datetime
     is_sure_of_since: bool
     """Whether this process saw it begin; otherwise it has been so for longer, or as long."""
-    problems: list[Problem]
+    problems: list[HealthProblem]
     """The worst first."""
     notes: int
     """Warnings of the system checks, which do not make the service degraded."""
@@ -111,7 +111,7 @@ class Health(NamedTuple):
         return {Level.HEALTHY: "✓", Level.DEGRADED: "!", Level.DOWN: "✕"}[self.level]
 
     @property
-    def worst(self) -> Problem | None:
+    def worst(self) -> HealthProblem | None:
         """The problem to be named in the line."""
         return self.problems[0] if self.problems else None
 
@@ -163,7 +163,7 @@ class Remembered(Generic[T]):
         return value
 
 
-class Watch:
+class ServiceWatch:
     """What this process has seen of the service. Any thread may use it."""
 
     def __init__(self) -> None:
@@ -229,22 +229,22 @@ class Watch:
 # problems
 
 
-def problems_of(look: Look) -> list[Problem]:
+def problems_of(look: Look) -> list[HealthProblem]:
     """Return the problems of engine and nodes."""
     if look.unavailable is not None:
         title = str(look.unavailable.title)
-        return [Problem("engine", Level.DOWN, f"{title}.", "overview")]
+        return [HealthProblem("engine", Level.DOWN, f"{title}.", "overview")]
     assert look.seen is not None
     nodes, round_trip = look.seen.state
     return [*node_problems(nodes), *round_trip_problems(round_trip)]
 
 
-def node_problems(nodes: Sequence[NodeStatus]) -> list[Problem]:
+def node_problems(nodes: Sequence[NodeStatus]) -> list[HealthProblem]:
     """Return the problems of nodes."""
     problems = []
     alive = [node for node in nodes if node.alive]
     if not alive:
-        problems.append(Problem("none", Level.DOWN, _("No node is running."), "overview"))
+        problems.append(HealthProblem("none", Level.DOWN, _("No node is running."), "overview"))
     for node in nodes:
         if not node.alive:
             text = _("Node %(name)s has been silent for %(time)s.") % {
@@ -252,19 +252,19 @@ def node_problems(nodes: Sequence[NodeStatus]) -> list[Problem]:
                 "time": duration(node.last_seen_seconds),
             }
             key, seconds = f"silent {node.uid}", node.last_seen_seconds
-            problems.append(Problem(key, Level.DEGRADED, text, "overview", seconds))
+            problems.append(HealthProblem(key, Level.DEGRADED, text, "overview", seconds))
     silent = {node.name for node in nodes if not node.alive}
     for name in unanswered.names():
         if name not in silent:
             text = _("Node %(name)s did not answer a moment ago.") % {"name": name}
-            problems.append(Problem(f"unanswered {name}", Level.DEGRADED, text, "overview"))
+            problems.append(HealthProblem(f"unanswered {name}", Level.DEGRADED, text, "overview"))
     for node in alive:
         if node.loop_lag > LONG_LAG:
             text = _("Node %(name)s is overloaded: its event loop was late by %(time)d ms.") % {
                 "name": node.name,
                 "time": node.loop_lag * 1000,
             }
-            problems.append(Problem(f"lag {node.uid}", Level.DEGRADED, text, "overview"))
+            problems.append(HealthProblem(f"lag {node.uid}", Level.DEGRADED, text, "overview"))
     versions = sorted({node.version for node in alive})
     if len(versions) > 1:
         text = ngettext(
@@ -272,39 +272,39 @@ def node_problems(nodes: Sequence[NodeStatus]) -> list[Problem]:
             "The nodes run %(count)d different versions: %(versions)s.",
             len(versions),
         ) % {"count": len(versions), "versions": ", ".join(versions)}
-        problems.append(Problem("versions", Level.DEGRADED, text, "overview"))
+        problems.append(HealthProblem("versions", Level.DEGRADED, text, "overview"))
     return problems
 
 
-def round_trip_problems(round_trip: float | None) -> list[Problem]:
+def round_trip_problems(round_trip: float | None) -> list[HealthProblem]:
     """Return the problem of a round trip that takes too long."""
     if round_trip is None or round_trip <= SLOW_ROUND_TRIP:
         return []
     text = _("Redis is slow: a round trip takes %(time)d ms.") % {"time": round_trip * 1000}
-    return [Problem("slow", Level.DEGRADED, text, "overview")]
+    return [HealthProblem("slow", Level.DEGRADED, text, "overview")]
 
 
-def pending_problems(numbers: service.PendingNumbers) -> list[Problem]:
+def pending_problems(numbers: service.PendingNumbers) -> list[HealthProblem]:
     """Return the problems of durable publications, where the site has them."""
     if not service.keeps_pending():
         return []
     rows = numbers.read()
     if rows is None:
         text = _("Durable publications cannot be read.")
-        return [Problem("pending", Level.DEGRADED, text, "pending")]
+        return [HealthProblem("pending", Level.DEGRADED, text, "pending")]
     problems = []
     if rows.is_late:
         text = _("A durable publication has been waiting for %(time)s.") % {
             "time": duration(rows.oldest or 0)
         }
-        problems.append(Problem("late", Level.DEGRADED, text, "pending", rows.oldest))
+        problems.append(HealthProblem("late", Level.DEGRADED, text, "pending", rows.oldest))
     if rows.parked:
         text = ngettext(
             "%(count)d durable publication is parked.",
             "%(count)d durable publications are parked.",
             rows.parked,
         ) % {"count": rows.parked}
-        problems.append(Problem("parked", Level.DEGRADED, text, "pending"))
+        problems.append(HealthProblem("parked", Level.DEGRADED, text, "pending"))
     return problems
 
 
@@ -315,15 +315,15 @@ def check_levels(messages: Sequence[checks.CheckMessage]) -> tuple[int, int]:
     return errors, len(levels) - errors
 
 
-def check_problems(errors: int) -> list[Problem]:
+def check_problems(errors: int) -> list[HealthProblem]:
     """Return the problem that system checks fail."""
     if not errors:
         return []
     text = ngettext("%(count)d system check fails.", "%(count)d system checks fail.", errors) % {
         "count": errors
     }
-    return [Problem("checks", Level.DEGRADED, text, "namespaces")]
+    return [HealthProblem("checks", Level.DEGRADED, text, "namespaces")]
 
 
-watch = Watch()
+watch = ServiceWatch()
 """That of this process."""

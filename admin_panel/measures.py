@@ -47,7 +47,7 @@ class Measure(NamedTuple):
     factor: float = 1
 
 
-class Plan(NamedTuple):
+class ChartPlan(NamedTuple):
     """A chart without its values."""
 
     name: str
@@ -56,22 +56,22 @@ class Plan(NamedTuple):
 
 
 OF_SERVICE = (
-    Plan(
+    ChartPlan(
         "published",
         gettext_lazy("Published per second"),
         (Measure(gettext_lazy("published per second"), rate("published")),),
     ),
-    Plan(
+    ChartPlan(
         "delivered",
         gettext_lazy("Delivered per second"),
         (Measure(gettext_lazy("delivered per second"), rate("delivered")),),
     ),
-    Plan(
+    ChartPlan(
         "connections",
         gettext_lazy("Clients"),
         (Measure(gettext_lazy("clients"), state("connections")),),
     ),
-    Plan(
+    ChartPlan(
         "opened",
         gettext_lazy("Connections a minute"),
         (
@@ -79,7 +79,7 @@ OF_SERVICE = (
             Measure(gettext_lazy("closed"), closed, factor=60),
         ),
     ),
-    Plan(
+    ChartPlan(
         "refused",
         gettext_lazy("Refused a minute"),
         (
@@ -87,7 +87,7 @@ OF_SERVICE = (
             Measure(gettext_lazy("connections"), rate("refused"), factor=60),
         ),
     ),
-    Plan(
+    ChartPlan(
         "lag",
         gettext_lazy("Loop lag, ms"),
         (Measure(gettext_lazy("loop lag in ms"), state("lag", 1e-3), over=max),),
@@ -97,22 +97,22 @@ OF_SERVICE = (
 
 OF_NODE = (
     *OF_SERVICE,
-    Plan(
+    ChartPlan(
         "commands",
         gettext_lazy("Commands per second"),
         (Measure(gettext_lazy("commands per second"), rate("commands")),),
     ),
-    Plan(
+    ChartPlan(
         "cpu",
         gettext_lazy("CPU, per cent of a core"),
         (Measure(gettext_lazy("CPU in per cent"), rate("cpu"), factor=1e-4),),
     ),
-    Plan(
+    ChartPlan(
         "memory",
         gettext_lazy("Memory, MB"),
         (Measure(gettext_lazy("memory in MB"), state("memory", 1.024e-3)),),
     ),
-    Plan(
+    ChartPlan(
         "redis",
         gettext_lazy("Heartbeat to Redis, ms"),
         (Measure(gettext_lazy("heartbeat in ms"), state("redis", 1e-3), over=max),),

@@ -15,7 +15,7 @@ from realtime.channel_rules import namespace_of
 from realtime.config import sources
 
 from .answering import Unavailable
-from .audit import Kind, record
+from .audit import ActionKind, record
 from .permissions import APP_LABEL, codename
 
 if TYPE_CHECKING:
@@ -78,12 +78,12 @@ class Operator(ABC):
             map(self.has, map(codename, sources.current().namespaces))
         )
 
-    def log(self, kind: Kind, targets: Sequence[str], detail: str = "") -> LogEntry:
+    def log(self, kind: ActionKind, targets: Sequence[str], detail: str = "") -> LogEntry:
         """Log an act of this operator in one entry, and return it; see `audit.record`."""
         return record(self.user_id(), kind, targets, detail)
 
     @contextmanager
-    def logged(self, kind: Kind, *targets: str, detail: str = "") -> Iterator[LogEntry]:
+    def logged(self, kind: ActionKind, *targets: str, detail: str = "") -> Iterator[LogEntry]:
         """Log the act of the `with` block on these targets in one entry, unless it raises.
 
         The block is given the entry, which stays, too, if the act may be done without an answer.

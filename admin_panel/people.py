@@ -143,7 +143,7 @@ def _decider(action: Action, channel: ChannelName, options: ChannelOptions) -> D
     return Deciding(registry, sources.current()).decider(kind, channel, options)
 
 
-class Past(NamedTuple):
+class UserPast(NamedTuple):
     """What nodes remember of a user."""
 
     ended_at: float
@@ -157,7 +157,7 @@ class Past(NamedTuple):
     """Names of the nodes that did not answer."""
 
 
-def past(user: str) -> Past:
+def past(user: str) -> UserPast:
     """Return how the last connection of a user ended, and the last commands that were refused.
 
     Nodes remember the users of whom they wrote last, and nothing from before their start.
@@ -170,11 +170,11 @@ def past(user: str) -> Past:
     refusals.sort(key=lambda refusal: -refusal.time)
     last = max(surveyed.answers, key=lambda answer: answer.ended_at, default=None)
     if last is None:
-        return Past(0.0, 0, "", refusals, surveyed.missing)
-    return Past(last.ended_at, last.code, last.reason, refusals, surveyed.missing)
+        return UserPast(0.0, 0, "", refusals, surveyed.missing)
+    return UserPast(last.ended_at, last.code, last.reason, refusals, surveyed.missing)
 
 
-class Found(NamedTuple):
+class FoundUsers(NamedTuple):
     """The users who are connected, and whose ID begins with a text."""
 
     users: list[tuple[str, int]]
@@ -185,7 +185,7 @@ class Found(NamedTuple):
     """Names of the nodes that did not answer."""
 
 
-def find(prefix: str, limit: int) -> Found:
+def find(prefix: str, limit: int) -> FoundUsers:
     """Return the users who are connected, and whose ID begins with a text.
 
     Raises:
@@ -197,7 +197,7 @@ def find(prefix: str, limit: int) -> Found:
     for answer in surveyed.answers:
         numbers.update(answer.users)
     users = sorted(numbers.items())
-    return Found(users[:limit], len(users) > limit, surveyed.missing)
+    return FoundUsers(users[:limit], len(users) > limit, surveyed.missing)
 
 
 class Person(NamedTuple):
@@ -297,7 +297,7 @@ def judge(question: Question, reports: Sequence[ClientReport]) -> Judgement:
 # frames
 
 
-class Frame(NamedTuple):
+class CopiedFrame(NamedTuple):
     """A copy of a frame, or that a connection came or went."""
 
     node: str
@@ -308,7 +308,7 @@ class Frame(NamedTuple):
 class Frames(NamedTuple):
     """What nodes copied of a user's frames."""
 
-    frames: list[Frame]
+    frames: list[CopiedFrame]
     """In the order of time, as the clocks of the nodes say."""
     taken: dict[str, int]
     """Node ID → the number of the last copy, for the next question."""
@@ -346,7 +346,10 @@ def frames(mirror: str, user: str, *, masked: bool, taken: Mapping[str, int]) ->
     for answer, copy in new:
         numbers[answer.node] = max(numbers.get(answer.node, 0), copy.number)
     return Frames(
-        [Frame(answer.name, copy) for answer, copy in sorted(new, key=lambda item: item[1].time)],
+        [
+            CopiedFrame(answer.name, copy)
+            for answer, copy in sorted(new, key=lambda item: item[1].time)
+        ],
         numbers,
         sum(answer.left_out for answer in surveyed.answers),
         surveyed.missing,

@@ -131,7 +131,11 @@ LINES_OF_AN_APP = 800
 """Without migrations, and without comments, docstrings and blank lines."""
 
 OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live", "realtime.debug")
-ROOMS_OF_APPS = ("realtime.live.rows", "realtime.live.rows.follows", "realtime.pending.strays")
+ROOMS_OF_APPS = (
+    "realtime.live.rows",
+    "realtime.live.rows.follows",
+    "realtime.pending.invalid_rows",
+)
 """Those below an app that have an idea of their own."""
 
 TYPED = "realtime.typed"

@@ -55,7 +55,7 @@ class Present(NamedTuple):
     """Name in the protocol ("conn_info"), value."""
 
 
-class Kept(NamedTuple):
+class HistoryEntry(NamedTuple):
     """A publication in the history."""
 
     offset: int
@@ -71,7 +71,7 @@ class Kept(NamedTuple):
     """The operator who published it in the panel; "" if none is known."""
 
 
-class State(NamedTuple):
+class ChannelState(NamedTuple):
     """The state of a channel. None for what its options do not keep."""
 
     subscribers: int
@@ -126,7 +126,7 @@ def show(request: PageRequest) -> HttpResponse:
     return request.render("channel.html", state=state, **context)
 
 
-def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
+def read(request: PageRequest, channel: str, options: ChannelOptions) -> ChannelState:
     """Read the state of a channel.
 
     Raises:
@@ -151,7 +151,7 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> State:
         kept = page_of(publications, HISTORY_PAGE_SIZE, request.http.GET.get("kept"))
         operators = publishers(channel, top.epoch, [each.offset for each in kept])
         kept.object_list = [_kept(each, operators.get(each.offset, "")) for each in kept]
-    return State(
+    return ChannelState(
         subscribers[channel], subscribers.missing, num_users, present, kept, is_crowded, is_cut
     )
 
@@ -231,11 +231,11 @@ def _present(info: ClientInfo) -> Present:
     return Present(info.client, info.user, texts)
 
 
-def _kept(publication: Publication, operator: str) -> Kept:
+def _kept(publication: Publication, operator: str) -> HistoryEntry:
     by = _present(publication.info) if publication.info is not None else None
     time = None
     if publication.time:
         time = datetime.fromtimestamp(publication.time / 1000, UTC)
     tags = sorted((publication.tags or {}).items())
     data = json_text(publication.data)
-    return Kept(publication.offset, publication.uid, by, data, time, tags, operator)
+    return HistoryEntry(publication.offset, publication.uid, by, data, time, tags, operator)

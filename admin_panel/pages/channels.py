@@ -40,7 +40,7 @@ ORDERS: Mapping[str, Order] = {
 _GLOB = re.compile(r"[*?\[]")
 
 
-class Row(NamedTuple):
+class ChannelRow(NamedTuple):
     """One channel. The rates are None where they are not known."""
 
     name: str
@@ -79,7 +79,7 @@ def show(request: PageRequest) -> HttpResponse:
     return request.render(
         "channels.html",
         **context,
-        rows=[Row(name, namespace_of(name, config), counts.get(name, 0)) for name in page],
+        rows=[ChannelRow(name, namespace_of(name, config), counts.get(name, 0)) for name in page],
         list=page,
         total=len(channels),
         found=len(found),
@@ -95,7 +95,7 @@ def _busiest(order: str, namespace: str | None, search: str) -> dict[str, Any]:
     activity = service.busiest(ORDERS[order], namespace=namespace, pattern=pattern)
     config = sources.current()
     rows = [
-        Row(
+        ChannelRow(
             each.channel,
             namespace_of(each.channel, config),
             each.subscribers,

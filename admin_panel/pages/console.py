@@ -48,7 +48,7 @@ FLASH_MAX_LENGTH = 2500
 _STRUCTURE = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]', re.DOTALL)
 
 
-class Answer(NamedTuple):
+class ConsoleAnswer(NamedTuple):
     """A command that was run, and its response."""
 
     method: str
@@ -106,7 +106,7 @@ def show(request: PageRequest) -> HttpResponse:
         if kept is None:
             return _page(request, ConsoleForm(initial=values))
         values = {"method": kept["method"], "params": kept.pop("params")}
-        return _page(request, ConsoleForm(initial=values), answer=Answer(**kept))
+        return _page(request, ConsoleForm(initial=values), answer=ConsoleAnswer(**kept))
     form = ConsoleForm(request.http.POST)
     if not form.is_valid():
         return _page(request, form)
@@ -148,7 +148,7 @@ def run(request: PageRequest) -> HttpResponse:
     return JsonResponse({"html": html, "ok": answer.ok})
 
 
-def execute(request: PageRequest, to_run: Command) -> Answer:
+def execute(request: PageRequest, to_run: Command) -> ConsoleAnswer:
     """Run a command as /api would, and log its changes.
 
     Raises:
@@ -176,7 +176,7 @@ def execute(request: PageRequest, to_run: Command) -> Answer:
         ok, response = False, _error(error)
     milliseconds = (time.perf_counter() - started) * 1000
     text = laid_out(response)
-    return Answer(
+    return ConsoleAnswer(
         to_run.method.name,
         laid_out(_request(to_run)),
         text[:LONGEST],
@@ -263,7 +263,7 @@ def _page(
 # over a redirect
 
 
-def _keep(request: PageRequest, answer: Answer, params: str) -> None:
+def _keep(request: PageRequest, answer: ConsoleAnswer, params: str) -> None:
     """Keep the answer for the next page, if the session can hold it."""
     session = getattr(request.http, "session", None)
     kept = answer._asdict() | {"params": params}
@@ -275,4 +275,4 @@ def _take(request: PageRequest) -> dict[str, Any] | None:
     """Return the answer that was kept for this page, once; None if another release kept it."""
     session = getattr(request.http, "session", None)
     kept: dict[str, Any] = {} if session is None else session.pop(FLASH, {})
-    return kept if kept.keys() == {*Answer._fields, "params"} else None
+    return kept if kept.keys() == {*ConsoleAnswer._fields, "params"} else None

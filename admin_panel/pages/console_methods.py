@@ -21,23 +21,23 @@ from .. import audit, commands
 from ..operators import Operator
 
 
-class Change(NamedTuple):
+class MethodChange(NamedTuple):
     """The change that a method makes, and its permission."""
 
-    kind: audit.Kind
+    kind: audit.ActionKind
     may: Callable[[Operator], bool]
     targets: Callable[[Struct], list[str | None]]
     """Return the channels or the user ID that a command changes."""
 
 
-class Method(NamedTuple):
+class ConsoleMethod(NamedTuple):
     """One method, as the console offers it."""
 
     name: str
     meaning: str | Promise
     example: str
     """Params, JSON."""
-    change: Change | None = None
+    change: MethodChange | None = None
     """None for a method that only reads."""
 
     def may(self, operator: Operator) -> bool:
@@ -48,7 +48,7 @@ class Method(NamedTuple):
 class Command(NamedTuple):
     """A command to run."""
 
-    method: Method
+    method: ConsoleMethod
     params: str
     """JSON text as the operator typed it."""
     targets: list[str]
@@ -66,7 +66,7 @@ class Command(NamedTuple):
         return change.kind is not audit.PUBLISH or all(map(operator.may_publish, self.targets))
 
 
-def command(method: Method, params: str) -> Command:
+def command(method: ConsoleMethod, params: str) -> Command:
     """Return a command with its targets. One that the API refuses changes nothing: it has none."""
     if method.change is None:
         return Command(method, params, [])
@@ -88,67 +88,67 @@ def _may_publish(operator: Operator) -> bool:
     return operator.may_publish_somewhere
 
 
-METHODS: tuple[Method, ...] = (
-    Method("info", _("List the nodes that are alive."), "{}"),
-    Method("channels", _("List the channels that have a subscriber."), "{}"),
-    Method(
+METHODS: tuple[ConsoleMethod, ...] = (
+    ConsoleMethod("info", _("List the nodes that are alive."), "{}"),
+    ConsoleMethod("channels", _("List the channels that have a subscriber."), "{}"),
+    ConsoleMethod(
         "presence",
         _("List the clients that are subscribed to a channel."),
         '{"channel": "chat:lobby"}',
     ),
-    Method(
+    ConsoleMethod(
         "presence_stats",
         _("Count the clients and users that are subscribed to a channel."),
         '{"channel": "chat:lobby"}',
     ),
-    Method(
+    ConsoleMethod(
         "history", _("List the publications that a channel keeps."), '{"channel": "chat:lobby"}'
     ),
-    Method(
+    ConsoleMethod(
         "publish",
         _("Publish into a channel."),
         '{"channel": "chat:lobby", "data": {"text": "hi"}}',
-        Change(
+        MethodChange(
             audit.PUBLISH,
             lambda operator: operator.may_publish_somewhere,
             lambda params: [getattr(params, "channel", None)],
         ),
     ),
-    Method(
+    ConsoleMethod(
         "broadcast",
         _("Publish the same data into several channels."),
         '{"channels": ["chat:lobby", "news"], "data": {"text": "hi"}}',
-        Change(
+        MethodChange(
             audit.PUBLISH,
             lambda operator: operator.may_publish_somewhere,
             lambda params: getattr(params, "channels", None) or [],
         ),
     ),
-    Method(
+    ConsoleMethod(
         "unsubscribe",
         _("Unsubscribe a user from a channel, or from all of them if none is named."),
         '{"user": "42", "channel": "chat:lobby"}',
-        Change(
+        MethodChange(
             audit.UNSUBSCRIBE,
             lambda operator: operator.may_unsubscribe,
             lambda params: [getattr(params, "user", None)],
         ),
     ),
-    Method(
+    ConsoleMethod(
         "disconnect",
         _("Disconnect all connections of a user."),
         '{"user": "42"}',
-        Change(
+        MethodChange(
             audit.DISCONNECT,
             lambda operator: operator.may_disconnect,
             lambda params: [getattr(params, "user", None)],
         ),
     ),
-    Method(
+    ConsoleMethod(
         "history_remove",
         _("Remove the publications that a channel keeps."),
         '{"channel": "chat:lobby"}',
-        Change(
+        MethodChange(
             audit.REMOVE_HISTORY,
             lambda operator: operator.may_remove_history,
             lambda params: [getattr(params, "channel", None)],

@@ -27,7 +27,7 @@ TARGETS_SHOWN = 3
 """Channels or users in the text of an act."""
 
 
-class Row(NamedTuple):
+class EventRow(NamedTuple):
     """An event, as the page shows it."""
 
     time: datetime
@@ -71,15 +71,15 @@ def show(request: PageRequest) -> HttpResponse:
     )
 
 
-def rows_of(events: list[ServiceEvent]) -> list[Row]:
+def rows_of(events: list[ServiceEvent]) -> list[EventRow]:
     """Return events as rows."""
     return [_row(each) for each in events]
 
 
-def _row(each: ServiceEvent) -> Row:
+def _row(each: ServiceEvent) -> EventRow:
     event = each.event
     first, last = _moment(event.first), _moment(event.last)
-    return Row(
+    return EventRow(
         last,
         first if int(event.first) != int(event.last) else None,
         group_of(event.kind),
@@ -90,7 +90,7 @@ def _row(each: ServiceEvent) -> Row:
     )
 
 
-def acts() -> list[Row]:
+def acts() -> list[EventRow]:
     """Return what operators did in the last time; nothing if the log cannot be read."""
     try:
         with audit.reading():
@@ -101,7 +101,7 @@ def acts() -> list[Row]:
     return [row for row in map(_act, entries) if row.time >= oldest]
 
 
-def _act(entry: LogEntry) -> Row:
+def _act(entry: LogEntry) -> EventRow:
     kind, operator = audit.kind_of(entry), entry.user.get_username()
     targets = audit.targets_of(entry)
     more = len(targets) - TARGETS_SHOWN
@@ -115,10 +115,10 @@ def _act(entry: LogEntry) -> Row:
     if timezone.is_naive(time):  # without USE_TZ it is that of the site
         time = timezone.make_aware(time)
     group, _kinds = GROUPS[OPERATORS]
-    return Row(timezone.localtime(time), None, OPERATORS, str(group), [], text, 1, operator)
+    return EventRow(timezone.localtime(time), None, OPERATORS, str(group), [], text, 1, operator)
 
 
-def matches(row: Row, kind: str, search: str) -> bool:
+def matches(row: EventRow, kind: str, search: str) -> bool:
     """Return whether an event is of a group and holds a text, in any case; "" for all."""
     if kind and row.group != kind:
         return False

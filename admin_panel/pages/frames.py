@@ -26,7 +26,7 @@ from django.utils.translation import gettext_lazy
 
 from .. import audit, people, service
 from ..panel import PageRequest
-from ..people import Frame, Frames
+from ..people import CopiedFrame, Frames
 from ..words import duration
 
 DEFAULT_MINUTES = 2
@@ -162,7 +162,7 @@ class Entry(NamedTuple):
     text: str
 
 
-def _entry(frame: Frame) -> Entry:
+def _entry(frame: CopiedFrame) -> Entry:
     at = timezone.localtime(datetime.fromtimestamp(frame.copy.time, UTC))
     return Entry(
         at.strftime("%H:%M:%S.%f")[:-3],

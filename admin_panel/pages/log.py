@@ -18,7 +18,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 
 from .. import audit
-from ..audit import Filter, Kind
+from ..audit import ActionKind, Filter
 from ..models import Connection
 from ..operators import Operator
 from ..panel import PageRequest
@@ -31,7 +31,7 @@ LONGEST = 255
 """Characters of a text in a filter."""
 
 
-class Row(NamedTuple):
+class LogRow(NamedTuple):
     """One entry."""
 
     pk: int
@@ -39,7 +39,7 @@ class Row(NamedTuple):
     by: str
     words: str | Promise
     """What was done."""
-    kind: Kind | None
+    kind: ActionKind | None
     """None for a kind that this release does not know."""
     model: type[models.Model] | None
     targets: list[str]
@@ -107,17 +107,17 @@ def show(request: PageRequest) -> HttpResponse:
     return request.render("log.html", rows=rows, older=link, is_later_page=bool(before), **context)
 
 
-def _rows(operator: Operator, chosen: Filter, before: str) -> tuple[list[Row], int | None]:
+def _rows(operator: Operator, chosen: Filter, before: str) -> tuple[list[LogRow], int | None]:
     """Return a page of entries, and the primary key before which the next one begins."""
     found = chosen.newest(PAGE_SIZE + 1, audit.key_of(before))
     rows = [_row(operator, entry) for entry in found[:PAGE_SIZE]]
     return rows, rows[-1].pk if len(found) > PAGE_SIZE else None
 
 
-def _row(operator: Operator, entry: LogEntry) -> Row:
+def _row(operator: Operator, entry: LogEntry) -> LogRow:
     kind = audit.kind_of(entry)
     targets, detail = audit.targets_of(entry), audit.detail_of(entry)
-    return Row(
+    return LogRow(
         entry.pk,
         entry.action_time,
         entry.user.get_username(),

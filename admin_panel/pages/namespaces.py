@@ -106,7 +106,7 @@ class Group(NamedTuple):
     options: list[Option]
 
 
-class Finding(NamedTuple):
+class CheckFinding(NamedTuple):
     """A message of a system check."""
 
     id: str
@@ -164,11 +164,11 @@ def _matches(option: Option | ChannelOption | FoundOption, search: str) -> bool:
     return all(word in text for word in search.casefold().split())
 
 
-def findings() -> list[Finding]:
+def findings() -> list[CheckFinding]:
     """Return the messages of the system checks, errors first."""
     messages = sorted(service.check_messages(), key=lambda message: -message.level)
     return [
-        Finding(message.id or "", message.msg, message.hint or "", message.is_serious())
+        CheckFinding(message.id or "", message.msg, message.hint or "", message.is_serious())
         for message in messages
     ]
 

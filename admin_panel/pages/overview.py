@@ -33,7 +33,7 @@ class Totals(NamedTuple):
     channels: int
 
 
-class State(NamedTuple):
+class OverviewState(NamedTuple):
     """The state of the service."""
 
     nodes: list[NodeStatus]
@@ -98,13 +98,13 @@ def read() -> tuple[Look, Health]:
     return look, watch.health(look)
 
 
-def state_of(look: Look) -> State | None:
+def state_of(look: Look) -> OverviewState | None:
     """Return the last state that was seen; None if there was none."""
     if look.seen is None:
         return None
     nodes, round_trip = look.seen.state
     totals = totals_of(nodes)
-    return State(
+    return OverviewState(
         nodes,
         totals,
         None if round_trip is None else round_trip * 1000,

@@ -8,7 +8,7 @@ from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
 from .. import audit, service
-from ..audit import Kind
+from ..audit import ActionKind
 from ..panel import PageRequest
 
 SHOWN = 100
@@ -38,7 +38,7 @@ def drop(request: PageRequest) -> HttpResponse:
     return _act(request, audit.DROP, "pending_drop.html", _("Drop parked publications"))
 
 
-def _act(request: PageRequest, kind: Kind, template: str, title: str) -> HttpResponse:
+def _act(request: PageRequest, kind: ActionKind, template: str, title: str) -> HttpResponse:
     """Act on the parked publication with the key and channel in the query, or on all of them."""
     request.require("manage_pending")
     key, channel = (request.http.GET.get(name, "") for name in ("key", "channel"))
@@ -57,7 +57,7 @@ def _act(request: PageRequest, kind: Kind, template: str, title: str) -> HttpRes
     return request.redirect("pending")
 
 
-def _change(kind: Kind, key: str, channel: str) -> int:
+def _change(kind: ActionKind, key: str, channel: str) -> int:
     """Retry or drop, and return the number of publications; raise LookupError if there are none."""
     rows = service.pending()
     change = rows.retry if kind is audit.RETRY else rows.drop
@@ -70,7 +70,7 @@ def _change(kind: Kind, key: str, channel: str) -> int:
     return number
 
 
-def _done(kind: Kind, number: int) -> str:
+def _done(kind: ActionKind, number: int) -> str:
     if kind is audit.RETRY:
         text = ngettext(
             "%(n)d publication is tried again.", "%(n)d publications are tried again.", number

@@ -37,7 +37,7 @@ from ..panel import PageRequest
 from ..publishing import recent, typed
 from ..publishing.forms import EXTRAS, ChannelsField, PublishForm, TagsField
 from ..publishing.reach import Reach, Target, check, count
-from ..publishing.send import Sent, send
+from ..publishing.send import SentPublications, send
 from .channels import find
 
 SUGGESTED = 20
@@ -182,7 +182,9 @@ def _ask(request: PageRequest, reach: Reach) -> HttpResponse:
     )
 
 
-def _page_of_failure(request: PageRequest, form: PublishForm, sent: Sent) -> HttpResponse:
+def _page_of_failure(
+    request: PageRequest, form: PublishForm, sent: SentPublications
+) -> HttpResponse:
     """Show the form with the channels into which publishing failed."""
     if sent.published:
         values = {name: request.http.POST.get(name, "") for name in PublishForm.base_fields}

@@ -27,7 +27,7 @@ from ..end_words import browser_of, end_in_words, refusal_in_words
 from ..json_text import JSONText, json_text
 from ..paging import page_of
 from ..panel import PageRequest, View
-from ..people import Past, Person, Refusal
+from ..people import Person, Refusal, UserPast
 from ..service import ClientReport
 from ..words import duration
 
@@ -49,7 +49,7 @@ FOUND = 50
 """Users in a list of those who were found, or are blocked."""
 
 
-class Row(NamedTuple):
+class ConnectionRow(NamedTuple):
     """One connection."""
 
     report: ClientReport
@@ -79,7 +79,7 @@ class Row(NamedTuple):
         return self.num_channels - len(self.channels)
 
 
-class BlockedUsers(NamedTuple):
+class BlockedList(NamedTuple):
     """The users who are blocked."""
 
     first: list[tuple[str, datetime | None]]
@@ -87,7 +87,7 @@ class BlockedUsers(NamedTuple):
     total: int
 
 
-class Refused(NamedTuple):
+class RefusedCommand(NamedTuple):
     """A command that was refused."""
 
     refusal: Refusal
@@ -101,7 +101,7 @@ class Refused(NamedTuple):
         return command if command in people.ACTIONS else ""
 
 
-class State(NamedTuple):
+class UserState(NamedTuple):
     """The connections of a user, as far as nodes report them."""
 
     rows: ListPage[Any]
@@ -116,7 +116,7 @@ class State(NamedTuple):
     num_nodes: int
     missing: list[str]
     """Names of the nodes that did not answer."""
-    past: Past | None = None
+    past: UserPast | None = None
     """What became of earlier connections and commands; None where that was not asked for."""
     blocked_until: datetime | None = None
     """When the block of the user ends; None if the user is not blocked."""
@@ -132,12 +132,12 @@ class State(NamedTuple):
         return "" if self.past is None else end_in_words(self.past.code, self.past.reason)
 
     @property
-    def refusals(self) -> list[Refused]:
+    def refusals(self) -> list[RefusedCommand]:
         """The last refused commands, newest first."""
         if self.past is None:
             return []
         return [
-            Refused(each, _moment(each.time), refusal_in_words(each.code))
+            RefusedCommand(each, _moment(each.time), refusal_in_words(each.code))
             for each in self.past.refusals
         ]
 
@@ -193,10 +193,10 @@ def _without_user(request: PageRequest) -> HttpResponse:
     except service.Unavailable as unavailable:
         return request.render("user.html", status=503, unavailable=unavailable)
     first = [(user, _moment(end)) for user, end in ends[:FOUND]]
-    return request.render("user.html", blocked=BlockedUsers(first, len(ends)))
+    return request.render("user.html", blocked=BlockedList(first, len(ends)))
 
 
-def read(request: PageRequest, user: str) -> State:
+def read(request: PageRequest, user: str) -> UserState:
     """Ask every node for the connections of a user.
 
     Raises:
@@ -209,7 +209,7 @@ def read(request: PageRequest, user: str) -> State:
     names = Counter(channel for report, _node in reports for channel in report.channels)
     rows = page_of(reports, CONNECTIONS_PAGE_SIZE, request.http.GET.get("page"))
     rows.object_list = [_row(report, node) for report, node in rows]
-    return State(
+    return UserState(
         rows,
         page_of(sorted(names.items()), CHANNELS_PAGE_SIZE, request.http.GET.get("channels")),
         total=sum(answer.total for answer in surveyed.answers),
@@ -367,9 +367,9 @@ def _user(request: PageRequest) -> str:
     return request.http.GET.get("user", "")
 
 
-def _row(report: ClientReport, node: str) -> Row:
+def _row(report: ClientReport, node: str) -> ConnectionRow:
     info = None if report.info is None else info_text(report.info)
-    return Row(report, node, report.channels[:SHOWN], info)
+    return ConnectionRow(report, node, report.channels[:SHOWN], info)
 
 
 def _moment(seconds: float) -> datetime | None:

@@ -68,7 +68,7 @@ class Fact(NamedTuple):
         return "channel-options" if self.name == "namespaces" else f"option-{self.name}"
 
 
-class Line(NamedTuple):
+class CheckLine(NamedTuple):
     """A check on the page."""
 
     text: str | Promise
@@ -97,7 +97,7 @@ class Line(NamedTuple):
         return words[self.outcome]
 
 
-class Verdict(NamedTuple):
+class ActionVerdict(NamedTuple):
     """What comes of all checks of one action."""
 
     action: Action
@@ -169,7 +169,7 @@ def show(request: PageRequest) -> HttpResponse:
         now=now,
         outcome=explanation.outcome,
         verdicts=[
-            Verdict(each, ACTION_WORDS[each], found.outcome, each == chosen)
+            ActionVerdict(each, ACTION_WORDS[each], found.outcome, each == chosen)
             for each, found in explanations.items()
         ],
         lines=[_line(step, channel, asked) for step in explanation.steps],
@@ -226,18 +226,20 @@ def _first_refused(explanations: Mapping[Action, Explanation]) -> Action:
     return next(refused, "subscribe")
 
 
-def _line(step: Step, channel: str, asked: Question) -> Line:
+def _line(step: Step, channel: str, asked: Question) -> CheckLine:
     words, why = CHECKS[step.name], ""
     if step.name == "token":
         why = asked.judgement.why
     elif step.name == "limit":
         why = room_in_words(asked.subscriptions, sources.current().client_channel_limit)
     if step.outcome is not Outcome.REFUSED:
-        return Line(words.passes, step.outcome, why=why if step.outcome is Outcome.UNKNOWN else "")
+        return CheckLine(
+            words.passes, step.outcome, why=why if step.outcome is Outcome.UNKNOWN else ""
+        )
     error = step.error
     assert error is not None
     message = error.message if isinstance(error, Error) else error.reason
-    return Line(words.refuses, step.outcome, error.code, message, why, _facts(step, channel))
+    return CheckLine(words.refuses, step.outcome, error.code, message, why, _facts(step, channel))
 
 
 # the options that decide

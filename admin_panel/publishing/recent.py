@@ -21,7 +21,7 @@ MAX_ENTRIES = 200
 CHANNELS_SHOWN = 5
 
 
-class Publication(NamedTuple):
+class PastPublication(NamedTuple):
     """One publication into one or many channels."""
 
     pk: int
@@ -53,7 +53,7 @@ class Publication(NamedTuple):
         }
 
 
-def publications(operator: Operator) -> list[Publication]:
+def publications(operator: Operator) -> list[PastPublication]:
     """Return the last publications into channels of this operator, newest first.
 
     Nothing if the log cannot be read.
@@ -68,7 +68,7 @@ def publications(operator: Operator) -> list[Publication]:
         return []
 
 
-def publication(operator: Operator, pk: str) -> Publication | None:
+def publication(operator: Operator, pk: str) -> PastPublication | None:
     """Return one publication of the log; None if this operator may publish into none of it.
 
     Raises:
@@ -81,9 +81,9 @@ def publication(operator: Operator, pk: str) -> Publication | None:
     return found if found and found.channels else None
 
 
-def _publication(entry: LogEntry, operator: Operator) -> Publication:
+def _publication(entry: LogEntry, operator: Operator) -> PastPublication:
     data = audit.detail_of(entry)
-    return Publication(
+    return PastPublication(
         pk=entry.pk,
         time=entry.action_time,
         by=entry.user.get_username(),

@@ -18,7 +18,7 @@ from ..service import Position
 from .positions import is_own, record
 
 
-class Outcome(NamedTuple):
+class ChannelOutcome(NamedTuple):
     """The outcome of a publication in one channel."""
 
     channel: str
@@ -28,10 +28,10 @@ class Outcome(NamedTuple):
     """Whether it may be published all the same, because the failure is that no answer came."""
 
 
-class Sent(NamedTuple):
+class SentPublications(NamedTuple):
     """The outcome of a publication."""
 
-    outcomes: list[Outcome]
+    outcomes: list[ChannelOutcome]
     """In the order of the channels."""
     unavailable: service.Unavailable | None
     """The failure after which the remaining channels were not tried."""
@@ -52,7 +52,7 @@ class Sent(NamedTuple):
         return [outcome.channel for outcome in self.outcomes if outcome.problem]
 
 
-def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) -> Sent:
+def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) -> SentPublications:
     """Publish data into channels, one after the other, and log them in one entry.
 
     The entry names those that have the publication, or may have it.
@@ -70,7 +70,7 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
         ValueError: the service does not accept the data; nothing was published.
     """
     value = msgspec.Raw(data.encode())
-    outcomes: list[Outcome] = []
+    outcomes: list[ChannelOutcome] = []
     own: list[tuple[str, Position | None]] = []
     unavailable: service.Unavailable | None = None
     with transaction.atomic(using=router.db_for_write(LogEntry)):
@@ -78,7 +78,7 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
         entry = operator.log(audit.PUBLISH, channels, data)
         for channel in channels:
             if unavailable is not None:
-                outcomes.append(Outcome(channel, _("Not tried.")))
+                outcomes.append(ChannelOutcome(channel, _("Not tried.")))
                 continue
             try:
                 before = _top(channel, extras)
@@ -86,16 +86,18 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
             except Error as error:
                 text = _("Error %(code)d: %(message)s.")
                 problem = text % {"code": error.code, "message": error.message}
-                outcomes.append(Outcome(channel, problem))
+                outcomes.append(ChannelOutcome(channel, problem))
             except service.Unavailable as reason:
                 unavailable = reason
                 problem = _("It may have been published.") if reason.may_be_done else ""
-                outcomes.append(Outcome(channel, problem or f"{reason.title}.", reason.may_be_done))
+                outcomes.append(
+                    ChannelOutcome(channel, problem or f"{reason.title}.", reason.may_be_done)
+                )
             else:
-                outcomes.append(Outcome(channel))
+                outcomes.append(ChannelOutcome(channel))
                 if position is not None and is_own(position, before):
                     own.append((channel, position))
-        sent = Sent(outcomes, unavailable)
+        sent = SentPublications(outcomes, unavailable)
         if sent.failed:
             audit.narrow(entry, sent.logged)
         record(entry, own)

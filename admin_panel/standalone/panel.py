@@ -74,7 +74,7 @@ panel = StandalonePanel(PAGES)
 
 
 @sensitive_variables("value")
-def session_of(request: HttpRequest) -> signin.Session | None:
+def session_of(request: HttpRequest) -> signin.OperatorSession | None:
     """Return the session in a request's cookie, None for none."""
     value = request.COOKIES.get(COOKIE)
     return signin.read(sources.current(), value, time.time()) if value else None

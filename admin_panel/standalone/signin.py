@@ -44,7 +44,7 @@ _TOKEN_SALT = "realtime_admin.token"
 logger = logging.getLogger("realtime.admin_panel")
 
 
-class Session(NamedTuple):
+class OperatorSession(NamedTuple):
     """One sign-in with the password."""
 
     id: str
@@ -119,23 +119,23 @@ def _same(attempt: str, password: str) -> bool:
 # sessions
 
 
-def begin(now: float) -> Session:
+def begin(now: float) -> OperatorSession:
     """Return a new session with a random ID."""
-    return Session(secrets.token_urlsafe(16), int(now), int(now))
+    return OperatorSession(secrets.token_urlsafe(16), int(now), int(now))
 
 
-def seal(config: Config, session: Session) -> str:
+def seal(config: Config, session: OperatorSession) -> str:
     """Return the signed cookie value of a session."""
     return _signer(config, _SESSION_SALT).sign_object(session)
 
 
 @sensitive_variables("value")
-def read(config: Config, value: str, now: float) -> Session | None:
+def read(config: Config, value: str, now: float) -> OperatorSession | None:
     """Return the session in a cookie; None if it is not valid or has ended."""
     if not has_password(config):
         return None
     try:
-        session = Session(*_signer(config, _SESSION_SALT).unsign_object(value))
+        session = OperatorSession(*_signer(config, _SESSION_SALT).unsign_object(value))
     except BadSignature:
         return None
     if session.left(now) <= 0 or counters.is_marked(_ended(session)):
@@ -143,12 +143,12 @@ def read(config: Config, value: str, now: float) -> Session | None:
     return session
 
 
-def end(session: Session, now: float) -> None:
+def end(session: OperatorSession, now: float) -> None:
     """End a session for all copies of its cookie."""
     counters.mark(_ended(session), max(1, session.since + LIFETIME - now))
 
 
-def _ended(session: Session) -> str:
+def _ended(session: OperatorSession) -> str:
     return f"ended:{session.id}"
 
 

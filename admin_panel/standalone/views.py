@@ -164,7 +164,9 @@ def show_form(
     return TemplateResponse(request, "admin_panel/standalone/sign_in.html", context, status=status)
 
 
-def keep(request: HttpRequest, response: HttpResponse, session: signin.Session, now: float) -> None:
+def keep(
+    request: HttpRequest, response: HttpResponse, session: signin.OperatorSession, now: float
+) -> None:
     """Set the cookie of a session, for the paths of the panel only."""
     response.set_cookie(
         COOKIE,

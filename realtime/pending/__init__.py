@@ -11,7 +11,6 @@ tables        which databases have the tables
 shards        takes shards of the table, so that one relay at a time works on a channel
 reading       reads the rows that are due, whatever is in them
 relay         publishes rows and deletes them; one thread in every process that serves clients
-bell          wakes that thread
 
 docs/commit-to-screen.md.
 """

@@ -22,7 +22,7 @@ SHARDS = 16
 FIRST = datetime(1, 1, 3, tzinfo=UTC)
 LAST = datetime(9999, 12, 29, tzinfo=UTC)
 """The calendar of rows: in no time zone its ends are beyond that of Python. Databases keep times
-outside of it, and times without an end; see `strays`."""
+outside of it, and times without an end; see `invalid_rows`."""
 
 
 def shard_of(channel: str) -> int:

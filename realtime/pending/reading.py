@@ -2,7 +2,7 @@
 
 Anybody who can write to the database can write a row, and one of them must not keep the others
 waiting: it may hold times that Python does not have, or more data than a process has memory. See
-`strays` for what cannot be read.
+`invalid_rows` for what cannot be read.
 """
 
 from __future__ import annotations

@@ -31,7 +31,7 @@ REFUSED_BY_REDIS = ("WRONGTYPE", "is not a number")
 """What Redis answers where a key holds something else: that does not pass by itself."""
 
 
-class Verdict(NamedTuple):
+class RefusalVerdict(NamedTuple):
     """What is written into a row."""
 
     attempts: int
@@ -48,7 +48,7 @@ class Refusals:
     def __init__(self) -> None:
         self.waiting: dict[str, tuple[float, int]] = {}
         """Channel → until when it waits, Unix seconds, and its shard."""
-        self._alike = defaultdict[Verdict, list[Pending]](list)
+        self._alike = defaultdict[RefusalVerdict, list[Pending]](list)
         self._parked: set[str] = set()
         """Channels of which a row was parked for a reason that others may share."""
 
@@ -63,7 +63,7 @@ class Refusals:
         elif verdict.is_of_channel:
             self._parked.add(row.channel)
 
-    def _verdict(self, row: Pending, error: Exception) -> Verdict:
+    def _verdict(self, row: Pending, error: Exception) -> RefusalVerdict:
         text = f"{type(error).__name__}: {error}".encode("ascii", "backslashreplace").decode()
         text = text.replace("\0", "")[: reading.REASON_LENGTH]
         before: object = row.attempts  # in SQLite it may be anything
@@ -72,7 +72,7 @@ class Refusals:
         is_behind = before == 0 and (bool(row.reason) or row.channel in self._parked)
         is_of_channel = isinstance(error, (Error, EngineUnavailable))
         is_last = is_behind or not is_of_channel or attempts == MAX_ATTEMPTS
-        return Verdict(attempts, text, is_last, is_of_channel)
+        return RefusalVerdict(attempts, text, is_last, is_of_channel)
 
     def write(self, database: str, counters: RelayCounters) -> None:
         """Write the refusals into their rows, and the reason of parked ones into rows behind."""

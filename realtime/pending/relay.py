@@ -2,7 +2,7 @@
 
     look ──► which shards have a row that is due ──► take the free ones ──► read rows ──► publish
       ▲                                                                                     │
-      └── ring, next due row, or a second ◄── give the shards back ◄── delete the rows ◄────┘
+      └── wake, next due row, or a second ◄── give the shards back ◄── delete the rows ◄────┘
 
 Invariants:
 - A row is deleted only after the engine has answered for it. A relay that dies in between leaves
@@ -19,7 +19,10 @@ Invariants:
 
 from __future__ import annotations
 
+import contextlib
 import logging
+import selectors
+import socket
 import threading
 import time
 import uuid
@@ -34,8 +37,7 @@ from realtime.engine import factory
 from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable, Error, InternalError, NotServing
 from realtime.metrics import Outage
-from realtime.pending import reading, shards, strays
-from realtime.pending.bell import Bell
+from realtime.pending import invalid_rows, reading, shards
 from realtime.pending.models import Pending, Relay, now
 from realtime.pending.publications import publication_of
 from realtime.pending.refusals import Refusals, is_refusal
@@ -48,10 +50,10 @@ from realtime.serving import Serving
 logger = logging.getLogger("realtime.pending")
 
 LOOK_INTERVAL = 0.8
-"""Seconds between looks without a ring: after a lost wake-up, or the death of another relay."""
+"""Seconds between looks that nobody asks for: after a lost wake-up, or the death of a relay."""
 BUSY_PAUSE = 0.1
 """Seconds until the next look at a shard on which another relay works."""
-STRAYS_INTERVAL = 60.0
+INVALID_ROWS_INTERVAL = 60.0
 """Seconds between looks for rows that no relay would read."""
 RETRY_PAUSE = 0.5
 """Seconds until the next attempt while the engine, or a database, is away."""
@@ -71,6 +73,38 @@ class Round(NamedTuple):
     """Rows behind one that waits were not tried."""
 
 
+class Waker:
+    """Wakes the thread of the relay, from any thread.
+
+    A pair of sockets, so that the thread can wait for database connections as well.
+    """
+
+    def __init__(self) -> None:
+        self._receiver, self._sender = socket.socketpair()
+        self._receiver.setblocking(False)
+        self._sender.setblocking(False)
+
+    def wake(self) -> None:
+        """Wake the thread, or its next wait. Two calls wake it once."""
+        with contextlib.suppress(OSError):  # full: it will wake; closed: it has ended
+            self._sender.send(b"\0")
+
+    def wait(self, seconds: float, *connections: int) -> None:
+        """Wait for `wake`, for data on one of these files, or for the end of the time."""
+        with selectors.DefaultSelector() as selector:
+            for file in (self._receiver.fileno(), *connections):
+                selector.register(file, selectors.EVENT_READ)
+            selector.select(seconds)
+        with contextlib.suppress(BlockingIOError):
+            while self._receiver.recv(4096):
+                pass
+
+    def close(self) -> None:
+        """Release the sockets."""
+        self._receiver.close()
+        self._sender.close()
+
+
 class RelayThread(threading.Thread):
     """See the module. It has a database connection of its own."""
 
@@ -78,36 +112,36 @@ class RelayThread(threading.Thread):
         super().__init__(name="realtime-pending", daemon=True)
         self._serving = serving
         self._counters = counters
-        self._bell = Bell()
+        self._waker = Waker()
         self._owner = uuid.uuid4().hex
         self._stopping = False
         self._outage = Outage()
-        self._tables = Tables(NOTIFICATION, self._bell.ring)
+        self._tables = Tables(NOTIFICATION, self._waker.wake)
         self._not_before: dict[str, float] = {}
         """Database → monotonic seconds until which it rests, after a failure."""
         self._busy: dict[tuple[str, int], float] = {}
         """Shard of a database → monotonic seconds until which it is left alone."""
         self._looked: dict[tuple[str, int], float] = {}
         """The same → monotonic seconds of the last attempt to take it."""
-        self._strays_at: dict[str, float] = {}
-        """Database → monotonic seconds from which it is looked through for strays."""
+        self._invalid_rows_at: dict[str, float] = {}
+        """Database → monotonic seconds from which it is looked through for invalid_rows."""
         self._unreadable: set[str] = set()
         """Databases in which a row could not be read."""
 
-    def ring(self) -> None:
+    def wake(self) -> None:
         """Look now. From any thread."""
-        self._bell.ring()
+        self._waker.wake()
 
     def begin_stop(self) -> None:
         """Begin to stop. Returns at once; `join` waits."""
         self._stopping = True
-        self._bell.ring()
+        self._waker.wake()
 
     def run(self) -> None:
         pause = LOOK_INTERVAL
         try:
             while not self._stopping:
-                self._bell.wait(pause, *self._tables.files())
+                self._waker.wait(pause, *self._tables.files())
                 self._tables.consume()
                 pause = LOOK_INTERVAL
                 for database in self._tables.databases():
@@ -115,7 +149,7 @@ class RelayThread(threading.Thread):
                         pause = min(pause, self._look(database))
         finally:
             connections.close_all()
-            self._bell.close()
+            self._waker.close()
 
     def _look(self, database: str) -> float:
         """Relay what is due in a database. Return seconds until the next look. Never raises."""
@@ -126,19 +160,19 @@ class RelayThread(threading.Thread):
             self._tables.open(database)
             if not factory.is_shared(self._serving.config()):
                 self._tables.listen(database)
-            if time.monotonic() >= self._strays_at.get(database, 0.0):
-                self._strays_at[database] = time.monotonic() + STRAYS_INTERVAL
-                self._park(strays.park_strays(database))
+            if time.monotonic() >= self._invalid_rows_at.get(database, 0.0):
+                self._invalid_rows_at[database] = time.monotonic() + INVALID_ROWS_INTERVAL
+                self._park(invalid_rows.park_invalid(database))
             if database in self._unreadable:
                 self._unreadable.discard(database)
-                self._park(strays.park_unreadable(database))
+                self._park(invalid_rows.park_unreadable(database))
             return self._relay(database)
         except Exception as error:  # of every database, and of every engine
             self._counters.failures += 1
             if self._outage.begins():
                 logger.warning("Pending publications wait: %s", str(error) or type(error).__name__)
             if not isinstance(error, EngineUnavailable):
-                if strays.is_unreadable(error):
+                if invalid_rows.is_unreadable(error):
                     self._unreadable.add(database)
                 self._tables.close(database)
             self._not_before[database] = time.monotonic() + RETRY_PAUSE

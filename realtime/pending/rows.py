@@ -18,10 +18,10 @@ from realtime.channel_rules import PENDING
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Outage
 from realtime.node.node import Node
+from realtime.pending.invalid_rows import check_texts, is_time, is_unreadable, mend_parked
 from realtime.pending.models import Pending, at_once, in_channels, now, stored
 from realtime.pending.publications import row_of
 from realtime.pending.relay import RelayThread
-from realtime.pending.strays import check_texts, is_time, is_unreadable, mend_parked
 from realtime.pending.tables import with_table
 from realtime.pending.wake_ups import WakeUps
 from realtime.server_api.durable import DATA_SHOWN, Overview, ParkedRow, RelayCounters, RowKey
@@ -42,7 +42,7 @@ class Rows:
     def __init__(self, serving: Serving) -> None:
         self.counters = RelayCounters()
         self._serving = serving
-        self._wake_ups = WakeUps(serving, self._ring)
+        self._wake_ups = WakeUps(serving, self._wake)
         self._nodes: set[Node] = set()
         """The nodes of this process."""
         self._relay: RelayThread | None = None
@@ -79,7 +79,7 @@ class Rows:
             self._relay = RelayThread(self._serving, self.counters)
             self._relay.start()
         self._nodes.add(node)
-        node.on_wake_up = self._ring
+        node.on_wake_up = self._wake
         await self._subscribe(node, Outage())
 
     async def _subscribe(self, node: Node, outage: Outage) -> None:
@@ -102,11 +102,11 @@ class Rows:
         if not self._nodes and self._relay is not None:
             await asyncio.to_thread(self._relay.join, STOP_TIMEOUT)
 
-    def _ring(self) -> bool:
+    def _wake(self) -> bool:
         relay = self._relay
         if relay is None or not relay.is_alive():  # as in a forked process
             return False
-        relay.ring()
+        relay.wake()
         return True
 
     # for operators

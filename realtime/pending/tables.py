@@ -34,14 +34,14 @@ def with_table(among: Sequence[str] | None = None) -> list[str]:
 class Tables:
     """The databases of one relay. Belongs to its thread, as the connections do."""
 
-    def __init__(self, notification: str, ring: Callable[[], None]) -> None:
+    def __init__(self, notification: str, wake: Callable[[], None]) -> None:
         """
         Args:
             notification: the channel of PostgreSQL to listen to.
-            ring: wakes the relay, when one comes in the middle of a query.
+            wake: wakes the relay, when one comes in the middle of a query.
         """
         self._notification = notification
-        self._ring = ring
+        self._wake = wake
         self._known: list[str] = []
         self._interval = RECHECK
         self._recheck_at = 0.0
@@ -87,7 +87,7 @@ class Tables:
             return
         with connection.cursor() as cursor:
             cursor.execute(f"LISTEN {self._notification}")
-        driver.add_notify_handler(lambda _: self._ring())
+        driver.add_notify_handler(lambda _: self._wake())
         self._listening[alias] = driver
 
     def files(self) -> list[int]:

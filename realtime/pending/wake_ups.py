@@ -33,10 +33,10 @@ SILENCE = 5.0
 class WakeUps:
     """Wakes a relay of the service from this process."""
 
-    def __init__(self, serving: Serving, ring: Callable[[], bool]) -> None:
-        """`ring`: wakes the relay of this process; returns False if there is none."""
+    def __init__(self, serving: Serving, wake: Callable[[], bool]) -> None:
+        """`wake`: wakes the relay of this process; returns False if there is none."""
         self._serving = serving
-        self._ring = ring
+        self._wake = wake
         self._silent_until = 0.0
 
     def after_commit(self, database: str) -> None:
@@ -56,7 +56,7 @@ class WakeUps:
 
     def send(self, database: str) -> None:
         """Wake a relay. Failures are ignored."""
-        if self._ring():
+        if self._wake():
             return
         if not factory.is_shared(self._serving.config()):
             if connections[database].vendor == "postgresql":

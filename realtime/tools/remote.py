@@ -40,7 +40,7 @@ class Unreachable(Exception):
     """The service gives no usable answer. The text says why, without keys and tokens."""
 
 
-class Response(NamedTuple):
+class RemoteResponse(NamedTuple):
     """An answer, and the seconds it took."""
 
     status: int
@@ -127,7 +127,7 @@ class Remote:
 
     def request(
         self, method: str, path: str, headers: Mapping[str, str], body: bytes | None = None
-    ) -> Response:
+    ) -> RemoteResponse:
         """Send a request, on a new connection outside of `kept_open`; redirects are not followed.
 
         Raises:
@@ -149,7 +149,7 @@ class Remote:
             finally:
                 response.close()
         seconds = time.monotonic() - began
-        return Response(response.status_code, response.headers, content, seconds)
+        return RemoteResponse(response.status_code, response.headers, content, seconds)
 
     @contextmanager
     def kept_open(self) -> Iterator[None]:
@@ -172,7 +172,7 @@ class Remote:
                 raise Unreachable(f"{self}: the answer is larger than {MAX_BODY} bytes")
         return bytes(content)
 
-    def command(self, method: str, params: bytes, key: str) -> Response:
+    def command(self, method: str, params: bytes, key: str) -> RemoteResponse:
         """Send a command of the server API.
 
         Args:
@@ -187,7 +187,7 @@ class Remote:
         body = b'{"method":%b,"params":%b}' % (json.dumps(method).encode(), params)
         return self.request("POST", api_path(), _api_headers(key), body)
 
-    def call(self, method: str, params: bytes, key: str) -> Response:
+    def call(self, method: str, params: bytes, key: str) -> RemoteResponse:
         """As `command`, for a method of `POST /api/<method>`."""
         return self.request("POST", f"{api_path()}/{method}", _api_headers(key), params)
 
@@ -219,7 +219,7 @@ def find_api_path() -> str | None:
         return None
 
 
-def explain_api(response: Response, config: Config) -> str:
+def explain_api(response: RemoteResponse, config: Config) -> str:
     """Explain a status other than 200 of a request to the server API that had the key."""
     match response.status:
         case 401 if not config.api_key:

@@ -100,7 +100,7 @@ class NamespaceRow(Struct, frozen=True):
     delivered: float | None
 
 
-class Look(NamedTuple):
+class Reading(NamedTuple):
     """What there was to see at one time."""
 
     activity: ServiceActivity
@@ -108,7 +108,7 @@ class Look(NamedTuple):
     namespaces: list[NamespaceRow]
 
 
-def compare(now: ServiceActivity, before: ServiceActivity | None) -> Look:
+def compare(now: ServiceActivity, before: ServiceActivity | None) -> Reading:
     """Return the state of the service, with the rates since the look before."""
     earlier = {} if before is None else {node.node: node for node in before.nodes}
     rows = [_row(node, earlier.get(node.node)) for node in now.nodes]
@@ -129,7 +129,7 @@ def compare(now: ServiceActivity, before: ServiceActivity | None) -> Look:
                 if node in delivered
             )
         namespaces.append(NamespaceRow(each.namespace, each.subscribers, rate))
-    return Look(now, rows, namespaces)
+    return Reading(now, rows, namespaces)
 
 
 def _row(node: NodeFigures, before: NodeFigures | None) -> NodeRow:
@@ -181,7 +181,7 @@ def _ask(options: Options) -> ServiceActivity:
         raise CommandError(NOT_HERE) from None
 
 
-def _value(look: Look) -> object:
+def _value(look: Reading) -> object:
     return {
         "nodes": [{**_fields(row.figures), "rates": _rates(row)} for row in look.nodes],
         "missing": look.activity.missing,
@@ -198,7 +198,7 @@ def _rates(row: NodeRow) -> dict[str, float | None]:
     return {"published": row.published, "delivered": row.delivered, "cpu": row.cpu}
 
 
-def _show(look: Look) -> str:
+def _show(look: Reading) -> str:
     nodes, missing = look.nodes, look.activity.missing
     connections = sum(row.figures.connections for row in nodes)
     parts = [

@@ -18,7 +18,7 @@ from typing import NamedTuple
 
 import httpx
 
-from realtime.tools.remote import Remote, Response, Unreachable
+from realtime.tools.remote import Remote, RemoteResponse, Unreachable
 
 try:
     from websockets.client import ClientProtocol
@@ -153,7 +153,7 @@ class WebSocket:
 @contextmanager
 def open_websocket(
     remote: Remote, path: str, origin: str = "", cookie: str = ""
-) -> Iterator[tuple[Response, WebSocket | None]]:
+) -> Iterator[tuple[RemoteResponse, WebSocket | None]]:
     """Ask for a WebSocket; the connection is there if the answer is a 101.
 
     Args:
@@ -177,5 +177,5 @@ def open_websocket(
             answer = websocket.shake_hands(origin, cookie)
             headers = httpx.Headers(list(answer.headers.raw_items()))
             seconds = time.monotonic() - began
-            response = Response(answer.status_code, headers, b"", seconds)
+            response = RemoteResponse(answer.status_code, headers, b"", seconds)
             yield response, websocket if response.status == 101 else None

@@ -108,11 +108,11 @@ def test_groups_of_the_example_have_permissions_that_exist() -> None:
 # the log
 
 
-KINDS = [kind for kind in vars(audit).values() if isinstance(kind, audit.Kind)]
+KINDS = [kind for kind in vars(audit).values() if isinstance(kind, audit.ActionKind)]
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.words))
-def test_message_of_the_log_is_documented(kind: audit.Kind) -> None:
+def test_message_of_the_log_is_documented(kind: audit.ActionKind) -> None:
     messages = [cells[2] for cells in rows("The log")]
 
     assert [text for text in messages if re.match(rf"`{kind.words}(: )?`", text)]

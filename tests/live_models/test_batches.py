@@ -66,7 +66,6 @@ def test_row_that_was_deleted_meanwhile_is_removed(
     channels = channels_of(order)
     overtaken(Order.objects.filter(pk=order.pk).delete)
     announce(Order.objects.filter(pk=order.pk))
-
     last = dict(outbox)
     assert [last[channel]["op"] for channel in channels] == ["remove", "remove"]
 
@@ -78,7 +77,6 @@ def test_rows_of_others_that_change_meanwhile_go_out_once(
     outbox.clear()
     overtaken(other.save)
     order.save()
-
     assert sorted(outbox, key=str) == sorted([*everywhere(order), *everywhere(other)], key=str)
 
 
@@ -187,7 +185,6 @@ def test_change_after_a_commit_belongs_to_the_next_batch(outbox: Outbox, order: 
         with transaction.atomic():
             order.title = title
             order.save()
-
     assert outbox == [*everywhere(order, title="one"), *everywhere(order, title="two")]
 
 
@@ -280,7 +277,6 @@ def test_announced_rows_are_whole_whatever_the_query_was_made_for(
     monkeypatch.setattr(connection.features, "has_select_for_update", True)
     with CaptureQueriesContext(connection) as queries:
         announce(change(Order.objects.all()))
-
     assert outbox == everywhere(order)
     assert len([each for each in queries if "tag" not in each["sql"]]) == 1
 
@@ -295,9 +291,7 @@ def test_feed_that_defers_fields_knows_the_channels_of_its_rows(
     deferring: Callable[[Any], Any],
 ) -> None:
     monkeypatch.setattr(LiveOrder, "rows", lambda self, orders: deferring(orders))
-
     order.save()
-
     assert outbox == everywhere(order)
 
 

@@ -23,34 +23,29 @@ pytestmark = pytest.mark.django_db(transaction=True)
 
 def test_created_row_goes_into_each_of_its_channels(outbox: Outbox) -> None:
     order = Order.objects.create(team="7")
-
     assert outbox == everywhere(order)
 
 
 def test_changed_row_goes_out_again(outbox: Outbox, order: Order) -> None:
     order.title = "paid"
     order.save()
-
     assert outbox == everywhere(order, title="paid")
 
 
 def test_deleted_row_is_removed(outbox: Outbox, order: Order) -> None:
     key, channels = order.pk, channels_of(order)
     order.delete()
-
     assert outbox == [(channel, removed(key)) for channel in channels]
 
 
 def test_deleted_queryset_is_removed(outbox: Outbox, order: Order) -> None:
     Order.objects.filter(pk=order.pk).delete()
-
     assert outbox == [(channel, removed(order.pk)) for channel in channels_of(order)]
 
 
 def test_models_without_feed_publish_nothing(outbox: Outbox) -> None:
     Plain.objects.create()
     Tag.objects.create(name="a")
-
     assert outbox == []
 
 
@@ -60,10 +55,8 @@ def test_models_without_feed_publish_nothing(outbox: Outbox) -> None:
 def test_row_that_moves_is_removed_where_it_was(outbox: Outbox, order: Order) -> None:
     order.team = "8"
     order.save()
-
     assert outbox == [*everywhere(order), ("team:7:orders", removed(order.pk))]
     outbox.clear()
-
     order.save()
     assert outbox == everywhere(order)
 
@@ -72,14 +65,12 @@ def test_new_object_knows_where_it_was_saved(outbox: Outbox) -> None:
     order = Order.objects.create(team="7")
     order.team = "8"
     order.save()
-
     assert outbox[-1] == ("team:7:orders", removed(order.pk))
 
 
 def test_row_without_a_value_has_no_channel_of_the_pattern(outbox: Outbox, order: Order) -> None:
     order.team = None
     order.save()
-
     assert outbox == [
         (f"order:{order.pk}", put(order)),
         ("team:7:orders", removed(order.pk)),
@@ -91,9 +82,7 @@ def test_value_that_leads_elsewhere_publishes_nothing_there(
     outbox: Outbox, caplog: pytest.LogCaptureFixture, team: str, settings: Any
 ) -> None:
     settings.REALTIME = settings.REALTIME | {"channel_max_length": 25}
-
     order = Order.objects.create(team=team)
-
     assert outbox == [(f"order:{order.pk}", put(order))]
     assert "is no channel of 'team:{team}:orders'" in caplog.text
 
@@ -102,7 +91,6 @@ def test_row_that_is_hidden_is_removed(outbox: Outbox, order: Order) -> None:
     """The default manager says which rows there are, as for the page."""
     order.hidden = True
     order.save()
-
     assert outbox == [(channel, removed(order.pk)) for channel in channels_of(order)]
 
 
@@ -111,7 +99,6 @@ def test_object_that_becomes_another_row_is_removed_nowhere(outbox: Outbox, orde
     order.pk = None
     order.team = "8"
     order.save()
-
     assert outbox == everywhere(order)
     assert order.pk != first
 
@@ -140,7 +127,6 @@ def test_object_remembers_where_its_row_was(
     found = way(order)
     found.team = "8"
     found.save()
-
     assert outbox == [*everywhere(found), (f"team:{team}:orders", removed(found.pk))]
 
 
@@ -161,7 +147,6 @@ def test_place_that_is_loaded_late_is_remembered(outbox: Outbox, order: Order) -
     assert found.team == "7"
     found.team = "8"
     found.save()
-
     assert outbox == [*everywhere(found), ("team:7:orders", removed(found.pk))]
 
 
@@ -172,7 +157,6 @@ def test_state_is_that_of_the_database(outbox: Outbox, order: Order) -> None:
     Order.objects.filter(pk=order.pk).update(total=5)
     order.title = Concat(Value("a"), Value("b"))
     order.save(update_fields=["title"])
-
     assert outbox == everywhere(order, title="ab", total="5.00")
 
 
@@ -192,14 +176,12 @@ def test_values_that_were_not_saved_are_not_published(outbox: Outbox, order: Ord
         order.title = "saved"
         order.save()
         order.title = "not saved"
-
     assert outbox == everywhere(order, title="saved")
 
 
 def test_key_that_was_given_as_text_is_that_of_the_row(outbox: Outbox, order: Order) -> None:
     same = Order(pk=str(order.pk), team="7", title="as text")
     same.save()
-
     assert outbox == everywhere(order, title="as text")
 
 
@@ -242,7 +224,6 @@ def test_neighbours_change_both(outbox: Outbox) -> None:
 
 def test_only_ids_are_keys_alone(outbox: Outbox) -> None:
     node = Node.objects.create()
-
     assert outbox == [("nodes:all", {"op": "put", "key": str(node.pk)})]
 
 
@@ -286,7 +267,6 @@ def test_fixtures_are_loaded_without_notice(outbox: Outbox, order: Order) -> Non
     text = serialize("json", [order])
     for entry in deserialize("json", text):
         entry.save()
-
     assert outbox == []
 
 
@@ -317,9 +297,7 @@ def test_row_goes_out_when_what_it_refers_to_is_deleted(
     tag = Tag.objects.create(name="new")
     order.tags.add(tag)
     outbox.clear()
-
     delete(tag)
-
     assert outbox == everywhere(order)
 
 

@@ -45,7 +45,6 @@ def test_publication_is_written_in_the_transaction_of_the_row(order: Order) -> N
         order.title = "paid"
         order.save()
         assert rows() == [("team:7:orders", put(order, title="paid"))]
-
     assert rows() == [("team:7:orders", put(order, title="paid"))]
 
 
@@ -82,14 +81,12 @@ def test_rolled_back_nothing_is_written(order: Order) -> None:
     with transaction.atomic():
         order.save()
         transaction.set_rollback(True)
-
     assert rows() == []
 
 
 def test_without_a_transaction_the_row_is_written_after_the_change(order: Order) -> None:
     order.title = "paid"
     order.save()
-
     assert rows() == [("team:7:orders", put(order, title="paid"))]
 
 
@@ -99,7 +96,6 @@ def test_announced_rows_are_written_with_one_statement(order: Order) -> None:
         announce(Order.objects.all())
         assert len(rows()) == 21
     inserts = [each for each in queries if each["sql"].startswith("INSERT")]
-
     assert len(inserts) == 1
 
 

@@ -62,18 +62,14 @@ def test_context_of_the_fragment_can_be_another(order: Order) -> None:
 
 def test_fields_are_values_and_keys(order: Order) -> None:
     (tag,) = order.tags.all()
-
     found = shown(order, fields=["pk", "title", "total", "tags"])
-
     assert found["data"] == {"pk": order.pk, "title": "<b>", "total": "1.50", "tags": [tag.pk]}
 
 
 def test_foreign_key_is_its_key() -> None:
     express = Express.objects.create(team="7")
     kind = type("A", (Feed,), {"channels": ["order:{pk}"], "fields": ["order_ptr", "courier"]})
-
     found = value(LiveFeed(Express, kind).put(express).json)
-
     assert found["data"] == {"order_ptr": express.pk, "courier": ""}
 
 
@@ -87,7 +83,6 @@ def test_function_makes_the_data(order: Order) -> None:
 
 def test_html_and_data_may_go_together(order: Order) -> None:
     found = shown(order, fragment="shop/order.html", fields=["title"])
-
     assert found.keys() == {"op", "key", "html", "data"}
 
 
@@ -98,7 +93,6 @@ def test_only_ids_is_the_key(order: Order) -> None:
 def test_language_of_the_visitor_who_changes_a_row_is_that_of_no_other(order: Order) -> None:
     with translation.override("de"):
         found = shown(order, fragment="shop/language.html")
-
     assert found["html"].strip() == "en-us"
 
 
@@ -177,5 +171,4 @@ def test_channel_has_the_spelling_of_the_database(
     """Code may have set another one: the row is looked for where it was."""
     pattern = pattern_of(text, model)
     [field] = pattern.fields.values()
-
     assert pattern.name({field.attname: value}) == name

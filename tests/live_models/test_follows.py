@@ -85,14 +85,12 @@ def test_row_goes_out_when_what_it_shows_changes(
     names: tuple[str, str, str],
 ) -> None:
     change(invoice)
-
     assert outbox == put(invoice, *names)
 
 
 def test_row_leaves_the_channel_of_what_was_deleted(outbox: Outbox, invoice: Invoice) -> None:
     channel = f"customer:{invoice.customer_id}:invoices"
     invoice.customer.delete()
-
     assert outbox == [*put(invoice, "", "", "Bob", customer=None), (channel, removed(invoice.pk))]
 
 
@@ -100,7 +98,6 @@ def test_row_that_is_deleted_with_what_it_shows_is_removed(
     outbox: Outbox, invoice: Invoice
 ) -> None:
     invoice.clerk.delete()
-
     assert outbox == [(channel, removed(invoice.pk)) for channel, _ in put(invoice)]
 
 
@@ -116,7 +113,6 @@ def test_nothing_goes_out_for(
     outbox: Outbox, invoice: Invoice, change: Callable[[Invoice], Any]
 ) -> None:
     change(invoice)
-
     assert outbox == []
 
 
@@ -223,6 +219,5 @@ def test_durable_channels_have_it_in_the_transaction(
 )
 def test_mistake_in_what_is_followed_is_said(paths: Any, error: type[Exception]) -> None:
     kind = type("A", (Feed,), {"channels": ["a:{pk}"], "only_ids": True, "follows": paths})
-
     with pytest.raises(error):
         LiveFeed(Invoice, kind)

@@ -43,7 +43,6 @@ def warnings() -> list[tuple[str, Any]]:
 
 def test_feed_without_may_view_is_an_error(found: Feeds) -> None:
     found.add(feed(None))
-
     (message,) = errors()
     assert "LiveOrder: has no may_view" in message
 
@@ -55,14 +54,12 @@ def may_not_be_asked(self: Any, request: Any, pk: str) -> bool:
 @pytest.mark.parametrize("may_view", [lambda request: True, may_not_be_asked])
 def test_may_view_that_cannot_be_asked_is_an_error(found: Feeds, may_view: Any) -> None:
     found.add(feed(staticmethod(may_view)))
-
     (message,) = errors()
     assert "cannot be asked about 'order:{pk}'" in message
 
 
 def test_channel_that_lists_users_is_an_error(found: Feeds) -> None:
     found.add(feed(staticmethod(lambda request, team: True), "team#{team}"))
-
     (message,) = errors()
     assert "never asked about 'team#{team}'" in message
 
@@ -71,7 +68,6 @@ def test_feed_that_is_guarded_is_no_error(found: Feeds) -> None:
     found.add(
         feed(staticmethod(lambda request, pk=None, team=None: True), "order:{pk}", "team:{team}")
     )
-
     assert errors() == []
     assert warnings() == []
 
@@ -83,7 +79,6 @@ WAYS = ["allow_publish_for_client", "allow_publish_for_subscriber", "allow_histo
 def test_way_around_may_view_is_a_warning(found: Feeds, settings: Any, option: str) -> None:
     settings.REALTIME = OPTIONS | {"namespaces": [{"name": "order", **KEPT, option: True}]}
     found.add(feed(staticmethod(lambda request, pk: True)))
-
     ((message, hint),) = warnings()
     assert "'order:{pk}', whatever may_view says" in message
     assert hint == f"Turn {option} off for these channels."
@@ -97,20 +92,17 @@ def test_publish_hook_of_the_site_is_no_way_around(
     found.add(feed(staticmethod(lambda request, pk: True)))
     monkeypatch.setattr(hooks.registry.registry, "publish", [])
     hooks.publish("order:{pk}")(lambda request: False)
-
     assert warnings() == []
 
 
 def test_insecure_clients_are_a_warning(found: Feeds, settings: Any) -> None:
     settings.REALTIME = OPTIONS | {"client_insecure": True}
     found.add(feed(staticmethod(lambda request, pk: True)))
-
     ((message, _),) = warnings()
     assert "do everything" in message
 
 
 def test_feed_in_no_namespace_is_for_another_check(found: Feeds) -> None:
     found.add(feed(staticmethod(lambda request, pk: True), "unknown:{pk}"))
-
     assert errors() == []
     assert warnings() == []

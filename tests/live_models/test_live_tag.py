@@ -59,7 +59,6 @@ def test_block_stands_in_an_element_behind_channel_and_position() -> None:
 
 def test_id_address_and_the_place_of_new_rows_can_be_chosen() -> None:
     html = page('channel id="orders" add="prepend" src="/orders?a&b"', channel="team:7:orders")
-
     assert html.startswith(
         '<realtime-live channel="team:7:orders" id="orders" data-add="prepend" src="/orders?a&b">'
     )
@@ -67,7 +66,6 @@ def test_id_address_and_the_place_of_new_rows_can_be_chosen() -> None:
 
 def test_names_that_visitors_choose_stay_in_their_attributes() -> None:
     html = page("channel id=name src=name", channel='team:"><b>', name='"><b>')
-
     assert "<b>" not in html
     assert 'channel="team:&quot;&gt;&lt;b&gt;"' in html
 
@@ -77,9 +75,7 @@ def test_without_middleware_the_position_is_read_at_once() -> None:
     request = RequestFactory().get("/")
     wait_a_millisecond()
     request.scope = {"realtime.at": time.time()}  # type: ignore[attr-defined]
-
     (found,) = elements(render(request, '"team:7:orders"'))
-
     assert found["offset"] == 1
 
 

@@ -35,7 +35,6 @@ def other(django_db_blocker: DjangoDbBlocker, tmp_path: Path) -> Iterator[None]:
 
 def test_row_is_read_where_it_was_changed(outbox: Outbox) -> None:
     order = Order.objects.using(OTHER).create(team="7", title="there")
-
     assert outbox == everywhere(order, title="there")
     assert not Order.objects.exists()
 
@@ -56,8 +55,6 @@ def test_commit_there_is_what_counts(outbox: Outbox) -> None:
 def test_rows_of_another_database_are_announced(outbox: Outbox) -> None:
     order = Order.objects.using(OTHER).create(team="7")
     outbox.clear()
-
     announce(Order.objects.using(OTHER))
     announce([order])
-
     assert outbox == [*everywhere(order), *everywhere(order)]

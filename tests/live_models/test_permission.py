@@ -52,9 +52,7 @@ def test_client_that_may_view_gets_the_rows(service: TestService) -> None:
     rows.allowed.add(("17", "7"))
     with service.client("17") as client:
         client.subscribe(CHANNEL)
-
         order = Order.objects.create(team="7")
-
         assert client.expect(CHANNEL).data["key"] == str(order.pk)
 
 
@@ -112,10 +110,8 @@ async def test_coroutines_invalidate(service: TestService) -> None:
     rows.allowed.add(("17", "7"))
     async with service.client("17") as client:
         await client.asubscribe(CHANNEL)
-
         rows.allowed.clear()
         await ainvalidate(17, CHANNEL)
-
         await client.aexpect_unsubscribed(CHANNEL)
 
 
@@ -125,13 +121,11 @@ async def test_coroutines_invalidate(service: TestService) -> None:
 @pytest.mark.parametrize("answer", [None, False, 0, "", []], ids=repr)
 def test_only_a_true_answer_allows(more_feeds: Feeds, answer: Any) -> None:
     more_feeds.add(feed(lambda request: answer))
-
     assert ask() is False
 
 
 def test_feed_without_may_view_is_closed(more_feeds: Feeds) -> None:
     more_feeds.add(feed(None))
-
     assert ask() is False
 
 
@@ -168,9 +162,7 @@ async def test_coroutine_functions_and_functions_decide_together(more_feeds: Fee
 
 def test_clients_are_not_asked_about_at_the_same_time(more_feeds: Feeds) -> None:
     more_feeds.add(feed(lambda request: True))
-
     times = {ask().ttl for _ in range(50)}
-
     assert len(times) > 10
     assert all(30 <= each <= 40 for each in times)
 

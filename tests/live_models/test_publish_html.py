@@ -38,14 +38,12 @@ def test_page_gets_the_template_escaped_and_where_it_belongs(service: TestServic
 def test_without_target_the_live_element_gets_the_html() -> None:
     with capture() as outbox:
         publish_html("team:7", "shop/order.html", ORDER)
-
     assert outbox == [("team:7", {"op": "swap", "swap": "inner", "html": ESCAPED})]
 
 
 def test_remove_has_no_template() -> None:
     with capture() as outbox:
         publish_html("team:7", None, swap="remove", target="#row-1")
-
     assert outbox == [("team:7", {"op": "swap", "swap": "remove", "target": "#row-1"})]
 
 
@@ -64,7 +62,6 @@ def test_html_goes_out_after_the_commit_and_not_after_a_rollback() -> None:
 
 def test_options_are_those_of_publish() -> None:
     first = publish_html("team:7", "shop/order.html", ORDER, once="a")
-
     assert publish_html("team:7", "shop/order.html", ORDER, once="a") == first
     assert publish_html("team:7", "shop/order.html", ORDER, skip_history=True) is None
     with pytest.raises(ValueError, match="durable"):
@@ -78,7 +75,6 @@ async def test_coroutines_publish_templates_that_use_the_database() -> None:
     rows = {"rows": User.objects.order_by("pk")}
     with capture() as outbox:
         position = await apublish_html("team:7", "shop/users.html", rows, target="#users")
-
     assert [data["html"].strip() for _, data in outbox] == ["<li>Ann</li>"]
     assert position is not None
 
@@ -87,7 +83,6 @@ def test_request_is_for_templates_that_need_one() -> None:
     request = RequestFactory().get("/orders")
     with capture() as outbox:
         publish_html("team:7", "shop/path.html", request=request)
-
     assert outbox[0].data["html"] == "/orders\n"
 
 
@@ -107,7 +102,6 @@ WRONG: dict[str, tuple[Any, dict[str, Any], type[Exception]]] = {
 def test_mistake_publishes_nothing(template: Any, options: Any, error: type[Exception]) -> None:
     with capture() as outbox, pytest.raises(error):
         publish_html("team:7", template, **options)
-
     assert outbox == []
 
 
@@ -121,5 +115,4 @@ def test_partial_without_partials_is_a_clear_error() -> None:
 def test_partial_of_a_template_is_published() -> None:
     with capture() as outbox:
         publish_html("team:7", "shop/partials.html#row", {"text": "<i>"})
-
     assert outbox[0].data["html"] == "<b>&lt;i&gt;</b>"

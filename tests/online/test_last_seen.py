@@ -103,10 +103,8 @@ def test_database_servers_find_rows_by_their_exact_key_alone(models: Any) -> Non
 @pytest.mark.django_db
 def test_many_users_are_few_statements(models: Any) -> None:
     users = {str(number): AT for number in range(1000)}
-
     with CaptureQueriesContext(connection) as queries:
         models.write(users)
-
     inserts = [query for query in queries if query["sql"].startswith("INSERT")]
     assert 0 < len(inserts) <= 4
 

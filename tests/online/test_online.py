@@ -86,7 +86,6 @@ async def test_coroutines_have_functions_of_their_own(
 def test_among_keeps_what_the_queryset_has(service: TestService, people: list[User]) -> None:
     with service.client(people[0]), service.client(people[2]):
         found = among(User.objects.order_by("-username").only("username"))
-
         assert [user.username for user in found] == ["user2", "user0"]
 
 
@@ -116,10 +115,8 @@ def test_users_with_very_long_ids_are_not_online(service: TestService) -> None:
 
 def test_queryset_of_many_users_is_one_query_with_one_parameter(people: list[User]) -> None:
     names = [str(number) for number in range(100_000)]
-
     with CaptureQueriesContext(connection) as queries:
         assert set(querysets.with_ids(names)) == set(people)
-
     assert len(queries) == 1
 
 
@@ -139,7 +136,6 @@ def test_users_of_a_channel_need_the_app(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(serving, "online", None)
-
     with pytest.raises(ImproperlyConfigured, match=r'add "realtime.online" to INSTALLED_APPS'):
         realtime.presence("room:1").users()
 
@@ -180,7 +176,6 @@ def test_subscribers_hear_of_people_and_not_of_their_tabs(service: TestService) 
 
 def test_online_count_is_the_number_of_users_in_a_channel(service: TestService) -> None:
     template = Template('{% load realtime_online %}{% online_count "room:1" %}')
-
     assert template.render(Context()) == "0"
     with service.client("7") as one, service.client("7") as tab, service.client("8") as two:
         for client in (one, tab, two):

@@ -303,6 +303,5 @@ async def test_without_the_app_no_users_are_listed(redis_server: RedisServer, un
     node = Node(load({}), RedisEngine(RedisNodeBus(layer.bus), unique))
     await node.start()
     node.hub.add(RecordingClient("A", "7"))
-
     assert list(await node.lists.names(Kind.USERS)) == []
     await node.stop()

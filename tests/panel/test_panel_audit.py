@@ -39,7 +39,7 @@ def operator(admin_user: User) -> UserOperator:
     ids=["publish", "disconnect", "unsubscribe", "history", "retry", "drop"],
 )
 def test_entry_tells_who_did_what_to_whom(
-    operator: UserOperator, admin_user: User, kind: audit.Kind, model: str, flag: int
+    operator: UserOperator, admin_user: User, kind: audit.ActionKind, model: str, flag: int
 ) -> None:
     with operator.logged(kind, "the target"):
         pass
@@ -71,21 +71,18 @@ def test_act_is_one_entry_with_all_its_targets(operator: UserOperator, names: li
 def test_entry_keeps_only_what_the_act_has_reached(operator: UserOperator) -> None:
     entry = operator.log(audit.PUBLISH, ["a", "b", "c"])
     gone = operator.log(audit.PUBLISH, ["d"])
-
     audit.narrow(entry, ["a", "c"])
     audit.narrow(gone, [])
-
     [left] = LogEntry.objects.all()
     assert (audit.targets_of(left), left.object_repr) == (["a", "c"], "a, c")
 
 
 @pytest.mark.parametrize("kind", audit.kinds(), ids=lambda kind: kind.code)
 def test_kind_is_known_whatever_the_language_of_the_operator(
-    operator: UserOperator, kind: audit.Kind
+    operator: UserOperator, kind: audit.ActionKind
 ) -> None:
     with translation.override("de"):
         entry = operator.log(kind, ["target"], "detail")
-
     assert audit.kind_of(entry) is kind
     assert list(audit.entries(kind)) == [entry]
     assert [each for each in audit.kinds() if list(audit.entries(each))] == [kind]
@@ -125,7 +122,6 @@ def test_filter_finds_entries(
 def test_nothing_is_logged_when_it_failed(operator: UserOperator) -> None:
     with pytest.raises(RuntimeError), operator.logged(audit.DISCONNECT, "17"):
         raise RuntimeError
-
     assert not LogEntry.objects.exists()
 
 
@@ -133,7 +129,6 @@ def test_nothing_is_logged_when_it_failed(operator: UserOperator) -> None:
 @pytest.mark.django_db
 def test_detail_is_read_back_as_it_was(operator: UserOperator, detail: str) -> None:
     operator.log(audit.PUBLISH, ["news"], detail)
-
     entry = LogEntry.objects.get()
     assert audit.detail_of(entry) == detail
     assert entry.get_change_message() == f"{audit.PUBLISH.words}: {detail}"
@@ -141,14 +136,12 @@ def test_detail_is_read_back_as_it_was(operator: UserOperator, detail: str) -> N
 
 def test_long_detail_is_cut(operator: UserOperator) -> None:
     operator.log(audit.PUBLISH, ["news"], "x" * (audit.DETAIL_MAX_LENGTH + 1))
-
     detail = audit.detail_of(LogEntry.objects.get())
     assert detail == "x" * audit.DETAIL_MAX_LENGTH + "…"
 
 
 def test_longest_channel_is_logged_whole(operator: UserOperator) -> None:
     operator.log(audit.REMOVE_HISTORY, ["c" * 255])
-
     assert LogEntry.objects.get().object_id == "c" * 255
 
 

@@ -36,7 +36,6 @@ def test_json_is_indented_and_nothing_else(text: bytes, shown: str) -> None:
 def test_json_that_is_nested_deeply_is_not_blown_up() -> None:
     nested = b"[" * 500 + b"]" * 500
     text = b"[" + b",".join([nested] * 50) + b"]"
-
     assert len(laid_out(text)) < 2 * len(text)
 
 
@@ -69,5 +68,4 @@ def test_answer_that_another_release_kept_is_not_shown(admin_client: Client) -> 
     session = admin_client.session
     session[FLASH] = {"method": "info", "params": "", "of_old": 1}
     session.save()
-
     assert admin_client.get(PATH).status_code == 200

@@ -24,7 +24,6 @@ PAGE = "/admin/realtime_admin/publication/"
 )
 def test_error_names_line_and_column(text: str, line: int, column: int) -> None:
     form = PublishForm({"channel": "a", "data": text})
-
     [error] = form.errors["data"]
     assert f"line {line}, column {column}:" in error
 
@@ -36,7 +35,6 @@ def test_error_names_line_and_column(text: str, line: int, column: int) -> None:
 )
 def test_json_value_of_any_kind_is_kept_as_typed(text: str) -> None:
     form = PublishForm({"channel": "a", "data": text})
-
     assert form.errors == {}
     assert form.cleaned_data["data"] == text
 
@@ -44,13 +42,11 @@ def test_json_value_of_any_kind_is_kept_as_typed(text: str) -> None:
 @pytest.mark.parametrize("field", ["channel", "data"])
 def test_both_fields_are_required(field: str) -> None:
     form = PublishForm({"channel": "a", "data": "1"} | {field: ""})
-
     assert list(form.errors) == [field]
 
 
 def test_deep_nesting_is_an_error_of_the_form() -> None:
     form = PublishForm({"channel": "a", "data": "[" * 100_000 + "]" * 100_000})
-
     assert form.errors["data"] == ["Nested too deeply."]
 
 
@@ -64,7 +60,6 @@ def operator(db: None) -> Client:
 
 def test_broken_json_stays_in_the_field(operator: Client) -> None:
     response = operator.post(PAGE, {"channel": "a", "data": '{"text": <hi>'})
-
     page = response.content.decode()
     textarea = page.partition('<textarea name="data"')[2].partition("</textarea>")[0]
     assert unescape(textarea.partition(">")[2]).strip() == '{"text": <hi>'
@@ -73,7 +68,6 @@ def test_broken_json_stays_in_the_field(operator: Client) -> None:
 
 def test_process_without_clients_says_so_and_logs_nothing(operator: Client) -> None:
     response = operator.post(PAGE, {"channel": "a", "data": "1"})
-
     assert response.status_code == 200
     assert "This process serves no clients" in response.content.decode()
     assert LogEntry.objects.count() == 0
@@ -84,7 +78,6 @@ def test_help_names_the_boundary_that_is_configured(
     operator: Client, settings: Settings, page: str
 ) -> None:
     settings.REALTIME = {"channel_namespace_boundary": "/"}
-
     assert "The text before <code>/</code>" in operator.get(page).content.decode()
 
 
@@ -115,7 +108,6 @@ def test_what_is_rarely_needed_is_read() -> None:
 
 def test_what_is_rarely_needed_may_be_missing() -> None:
     lone, without = extras(skip_history="on"), extras()
-
     assert lone.errors == without.errors == {}
     assert (lone.extras, without.extras) == ({"skip_history": True}, {})
     assert (lone.has_more, without.has_more) == (True, False)
@@ -139,6 +131,5 @@ def test_what_is_rarely_needed_may_be_missing() -> None:
 )
 def test_mistakes_in_it_are_said_at_their_field(fields: dict[str, str], wrong: str) -> None:
     form = extras(**fields)
-
     assert list(form.errors) == [wrong]
     assert form.has_more

@@ -8,7 +8,7 @@ import pytest
 from django.utils import timezone
 
 from admin_panel.pages import frames
-from admin_panel.people import Frame
+from admin_panel.people import CopiedFrame
 from realtime.operators.questions import Copy
 
 
@@ -30,8 +30,6 @@ def test_numbers_of_nodes_are_read() -> None:
 )
 def test_time_of_a_frame_is_that_of_the_operator(zone: str, shown: str) -> None:
     at = datetime(2026, 1, 5, 12, 0, 0, 500_000, tzinfo=UTC).timestamp()
-
     with timezone.override(zone):
-        entry = frames._entry(Frame("n", Copy(1, at, "sent", "c", "", "{}")))
-
+        entry = frames._entry(CopiedFrame("n", Copy(1, at, "sent", "c", "", "{}")))
     assert entry.time == shown

@@ -14,7 +14,7 @@ from django.utils import translation
 
 from admin_panel import health, service
 from admin_panel.answering import Unavailable, answering, unanswered
-from admin_panel.health import Level, Watch
+from admin_panel.health import Level, ServiceWatch
 from realtime.checks import TAG
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
@@ -39,29 +39,29 @@ class Rows:
 
 
 @pytest.fixture
-def watch(monkeypatch: pytest.MonkeyPatch) -> Watch:
+def watch(monkeypatch: pytest.MonkeyPatch) -> ServiceWatch:
     monkeypatch.setattr(service, "check_messages", list)
     monkeypatch.setattr(service, "keeps_pending", lambda: False)
-    return Watch()
+    return ServiceWatch()
 
 
-def judge(watch: Watch, *nodes: NodeStatus, round_trip: float | None = 0.001) -> health.Health:
+def judge(
+    watch: ServiceWatch, *nodes: NodeStatus, round_trip: float | None = 0.001
+) -> health.Health:
     return watch.health(watch.saw(service.ServiceState(list(nodes), round_trip)))
 
 
-def away(watch: Watch) -> health.Health:
+def away(watch: ServiceWatch) -> health.Health:
     with pytest.raises(Unavailable) as caught, answering():
         raise EngineUnavailable("away")
     return watch.health(watch.look(failed=caught.value))
 
 
 def test_node_that_does_not_answer_is_worth_a_word_before_it_counts_as_silent(
-    watch: Watch,
+    watch: ServiceWatch,
 ) -> None:
     unanswered.note(["two", "one"])
-
     [problem] = judge(watch, FINE, SILENT).problems[1:]
-
     assert problem.text == "Node one did not answer a moment ago."
     watch.forget()
     assert judge(watch, FINE).level is Level.HEALTHY
@@ -79,16 +79,15 @@ VERDICTS: dict[str, tuple[list[NodeStatus], float, Level, str]] = {
 
 @pytest.mark.parametrize(("nodes", "round_trip", "level", "text"), VERDICTS.values(), ids=VERDICTS)
 def test_verdict_is_that_of_the_worst_problem(
-    watch: Watch, nodes: list[NodeStatus], round_trip: float, level: Level, text: str
+    watch: ServiceWatch, nodes: list[NodeStatus], round_trip: float, level: Level, text: str
 ) -> None:
     judged = judge(watch, *nodes, round_trip=round_trip)
-
     assert judged.level is level
     assert (judged.worst.text if judged.worst else "").startswith(text)
     assert judged.as_of is None
 
 
-def test_last_state_stays_while_redis_is_away(watch: Watch) -> None:
+def test_last_state_stays_while_redis_is_away(watch: ServiceWatch) -> None:
     assert away(watch).as_of is None
     judge(watch, FINE, SILENT)
     seen = watch.look().seen
@@ -100,7 +99,7 @@ def test_last_state_stays_while_redis_is_away(watch: Watch) -> None:
     assert watch.look().seen is seen
 
 
-def test_verdict_keeps_its_beginning_until_it_changes(watch: Watch) -> None:
+def test_verdict_keeps_its_beginning_until_it_changes(watch: ServiceWatch) -> None:
     first = judge(watch, FINE)
     again = judge(watch, FINE)
     down = away(watch)
@@ -114,10 +113,9 @@ def test_verdict_keeps_its_beginning_until_it_changes(watch: Watch) -> None:
     assert back.is_sure_of_since
 
 
-def test_silence_began_with_the_last_heartbeat(watch: Watch) -> None:
+def test_silence_began_with_the_last_heartbeat(watch: ServiceWatch) -> None:
     judged = judge(watch, FINE, SILENT)
     seen = watch.look().seen
-
     assert seen is not None
     assert 29 < (seen.at - judged.since).total_seconds() < 60
     assert judged.is_sure_of_since
@@ -131,20 +129,18 @@ def test_silence_began_with_the_last_heartbeat(watch: Watch) -> None:
     ],
 )
 def test_pending_rows_that_wait_or_are_parked_degrade_the_service(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch, numbers: Any, text: str
+    watch: ServiceWatch, monkeypatch: pytest.MonkeyPatch, numbers: Any, text: str
 ) -> None:
     monkeypatch.setattr(service, "keeps_pending", lambda: True)
     monkeypatch.setattr(service, "pending", lambda: Rows(*numbers))
-
     judged = judge(watch, FINE)
-
     assert judged.level is Level.DEGRADED
     assert judged.worst is not None
     assert (judged.worst.text, judged.worst.page) == (text, "pending")
 
 
 def test_database_that_hangs_delays_the_line_once_and_is_told_in_the_language_of_the_page(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: ServiceWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     rows = CountedRows()
     rows.answers.clear()
@@ -166,7 +162,7 @@ def test_database_that_hangs_delays_the_line_once_and_is_told_in_the_language_of
 
 
 def test_one_page_looks_while_others_go_on_with_what_is_known(
-    watch: Watch, monkeypatch: pytest.MonkeyPatch
+    watch: ServiceWatch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     begun, answers = threading.Event(), threading.Event()
     looks = []
@@ -211,7 +207,7 @@ def test_check_that_raises_is_a_finding_and_hides_no_other(
 
     try:
         messages = [message.msg for message in service.check_messages()]
-        judged = judge(Watch(), FINE)
+        judged = judge(ServiceWatch(), FINE)
     finally:
         registry.registered_checks -= {fails, warns}
 
@@ -234,7 +230,6 @@ def test_every_page_has_the_verdict_also_without_the_service(
     admin_client: Client, page: str
 ) -> None:
     html = admin_client.get(page_path(page)).content.decode()
-
     line = html.partition('class="panel-health"')[2].partition("</p>")[0]
     assert 'data-level="down"' in line
     assert "<strong>Down</strong>" in line

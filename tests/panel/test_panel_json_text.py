@@ -40,7 +40,6 @@ AS_PUBLISHED = [
 )
 def test_short_value_stands_on_one_line_as_it_was_published(raw: bytes, text: str) -> None:
     shown = json_text(check(raw))
-
     assert shown.text == text
     assert not shown.is_folded
     assert shown.num_bytes == len(raw)
@@ -48,18 +47,14 @@ def test_short_value_stands_on_one_line_as_it_was_published(raw: bytes, text: st
 
 def test_longer_value_is_indented() -> None:
     value = {"a": "x" * ONE_LINE}
-
     shown = json_text(check(json.dumps(value).encode()))
-
     assert shown.text == json.dumps(value, indent=2)
     assert not shown.is_folded
 
 
 def test_value_of_many_lines_is_folded_behind_its_beginning() -> None:
     value = list(range(100, 100 + 10 * UNFOLDED_LINES))
-
     shown = json_text(check(json.dumps(value).encode()))
-
     assert shown.is_folded
     assert shown.text == json.dumps(value, indent=2)
     assert shown.preview == json.dumps(value)[:PREVIEW] + "\N{HORIZONTAL ELLIPSIS}"
@@ -73,7 +68,6 @@ def test_value_of_many_lines_is_folded_behind_its_beginning() -> None:
 )
 def test_text_is_cut_however_long_it_would_be(raw: bytes) -> None:
     shown = json_text(check(raw))
-
     assert shown.is_cut
     assert shown.is_folded
     assert len(shown.text) == LONGEST
@@ -83,5 +77,4 @@ def test_text_is_cut_however_long_it_would_be(raw: bytes) -> None:
 def test_live_tail_folds_and_cuts_where_the_history_does(name: str) -> None:
     script = Path(module.__file__).parent / "static/admin_panel/tail_entry.js"
     [number] = re.findall(rf"^const {name} = ([\d_]+);", script.read_text(), re.MULTILINE)
-
     assert int(number) == getattr(module, name)

@@ -96,9 +96,7 @@ def test_charts_are_there_at_once_with_their_values_in_words(
 
 def test_hour_is_a_table_too(admin_client: Client, given: Given) -> None:
     given(now(connections=3))
-
     table = page(admin_client).partition('id="hour-table"')[2].partition("</table>")[0]
-
     rows = re.findall(r"<tr><th scope=\"row\">.*?</tr>", table)
     assert len(rows) == 12
     assert rows[0].count(">\N{EN DASH}<") == 8
@@ -107,9 +105,7 @@ def test_hour_is_a_table_too(admin_client: Client, given: Given) -> None:
 
 def test_node_that_does_not_answer_is_named_and_no_zero(admin_client: Client, given: Given) -> None:
     given(now(connections=3), missing=("node U2",), nodes=2)
-
     content = page(admin_client)
-
     assert 'The node <bdi class="panel-name">node U2</bdi> does not answer: its part' in content
     assert '<output aria-live="off">3</output>' in chart(content, "connections")
 
@@ -118,9 +114,7 @@ def test_without_any_answer_the_charts_are_empty_and_say_so(
     admin_client: Client, given: Given
 ) -> None:
     given(missing=("node U1",))
-
     content = page(admin_client)
-
     assert "<path" not in chart(content, "published")
     assert 'aria-label="published per second: no samples."' in content
 
@@ -174,7 +168,6 @@ def test_rows_of_nodes_lead_to_the_page_of_the_node(admin_client: Client, given:
 
 def test_node_that_is_not_listed_is_not_found(admin_client: Client, given: Given) -> None:
     given(now())
-
     assert "No node with this ID is listed." in page(admin_client, "node", status=404, node="U9")
 
 
@@ -182,7 +175,6 @@ def test_totals_that_may_count_twice_say_at_most(admin_client: Client, given: Gi
     given(now())
     assert "at most" not in page(admin_client)
     given(now(), now(uid="U2"), nodes=2)
-
     assert page(admin_client).count("<small>at most</small>") == 2
 
 
@@ -246,7 +238,6 @@ SENTENCES = {
 
 def test_every_kind_has_a_sentence(admin_client: Client, given: Given) -> None:
     given(now(*(happened(kind, "X", "X", number=1200) for kind in SENTENCES)))
-
     assert sorted(rows(page(admin_client, "events"))) == sorted(SENTENCES.values())
 
 
@@ -292,21 +283,17 @@ def test_act_on_all_parked_publications_is_said_in_words(
 ) -> None:
     UserOperator(User.objects.create_user("ada")).log(audit.RETRY, [target])
     given(now())
-
     assert rows(page(admin_client, "events")) == [f"Retried: {told}"]
 
 
 def test_acts_of_operators_are_known_without_the_service(admin_client: Client) -> None:
     UserOperator(User.objects.create_user("ada")).log(audit.DISCONNECT, ["17"])
-
     assert rows(page(admin_client, "events", status=503)) == ["Disconnected: 17"]
 
 
 @pytest.mark.parametrize("name", ["overview", "events", "node"])
 def test_names_and_lines_are_text(admin_client: Client, given: Given, name: str) -> None:
     given(now(happened("error", MARKUP), happened("node_silent", MARKUP, "U3")))
-
     content = page(admin_client, name, node="U1", kind="", q="")
-
     assert "<script>hit" not in content
     assert html.escape(MARKUP) in content

@@ -50,34 +50,28 @@ def test_address_has_ten_attempts_in_ten_minutes(window: float) -> None:
 @pytest.mark.parametrize(("at", "wait"), [(0, 600), (1.5, 599), (599.5, 1)])
 def test_limit_says_when_it_ends(window: float, at: float, wait: int) -> None:
     attempts("192.0.2.1", window)
-
     with pytest.raises(Limited) as limited:
         limiter.count("192.0.2.1", window + at)
-
     assert limited.value.seconds == wait
 
 
 def test_all_addresses_together_have_two_hundred(window: float) -> None:
     made = [attempts(f"192.0.2.{number}", window) for number in range(25)]
-
     assert made == [10] * 20 + [0] * 5
 
 
 def test_address_that_is_limited_does_not_use_up_what_others_have(window: float) -> None:
     for _ in range(300):
         attempts("192.0.2.1", window)
-
     assert attempts("192.0.2.2", window) == 10
 
 
 def test_very_many_addresses_drive_nothing_else_out_of_memory(window: float) -> None:
     """Marks of sessions that ended are kept in the same place, which is bounded."""
     counters.mark("ended:stolen", limiter.WINDOW)
-
     for number in range(counters.MAX_ENTRIES + 1):
         with suppress(Limited):
             limiter.count(f"address-{number}", window)
-
     assert counters.is_marked("ended:stolen")
 
 
@@ -85,7 +79,6 @@ def test_attempt_that_was_right_is_taken_back(window: float) -> None:
     for _ in range(50):
         limiter.count("192.0.2.1", window)
         limiter.take_back("192.0.2.1", window)
-
     assert attempts("192.0.2.1", window) == 10
     assert sum(attempts(f"192.0.2.{number}", window) for number in range(2, 30)) == 190
 
@@ -130,7 +123,6 @@ FORWARDED = [
 def test_address_of_a_request(proxies: int, header: str | None, expected: str) -> None:
     headers = {} if header is None else {"X-Forwarded-For": header}
     request = RequestFactory().get("/", headers=headers, REMOTE_ADDR="192.0.2.1")
-
     assert limiter.address_of(request, load({"admin_trusted_proxies": proxies})) == expected
 
 
@@ -141,14 +133,12 @@ def test_address_that_the_server_took_from_the_header_is_nobody_s(
 ) -> None:
     request = RequestFactory().get("/", headers={"X-Forwarded-For": header})
     request.META["REMOTE_ADDR"] = "192.0.2.1"
-
     assert limiter.address_of(request, load({"trusted_proxies": proxies})) == ""
 
 
 def test_ipv6_address_that_the_server_took_from_the_header_is_nobody_s() -> None:
     request = RequestFactory().get("/", headers={"X-Forwarded-For": "[2001:db8::1]:80"})
     request.META["REMOTE_ADDR"] = "2001:db8::1"
-
     assert limiter.address_of(request, load({})) == ""
 
 
@@ -217,7 +207,6 @@ def test_session_that_ended_has_ended_in_all_processes_with_one_redis(
 ) -> None:
     counters.mark(f"ended:{window}", 60)
     begin_process()
-
     assert counters.is_marked(f"ended:{window}")
     assert not counters.is_marked(f"other:{window}")
 
@@ -230,7 +219,6 @@ def test_session_that_ended_before_the_site_had_redis_stays_ended(
     counters.mark(f"ended:{window}", 60)
     settings.REALTIME = with_redis
     begin_process()
-
     assert counters.is_marked(f"ended:{window}")
 
 
@@ -252,7 +240,6 @@ def test_process_counts_alone_while_redis_is_away(
     window: float, begin_process: Callable[[], None], settings: Settings
 ) -> None:
     settings.REALTIME = {"redis_url": f"redis://127.0.0.1:{free_port()}"}
-
     assert attempts("192.0.2.1", window) == 10
 
 
@@ -286,5 +273,4 @@ class SlowCache(LocMemCache):
 @pytest.mark.parametrize("address", ["", "fe80::1%eth0"])
 def test_address_that_is_strange_is_one(address: str) -> None:
     request = RequestFactory().get("/", REMOTE_ADDR=address)
-
     assert limiter.address_of(request, load({})) in ("", "fe80::")

@@ -53,9 +53,7 @@ def at(entry: LogEntry, time: datetime) -> None:
 def test_entry_shows_when_who_did_what_to_which_channels(home: str, operator: UserOperator) -> None:
     entry = operator.log(audit.PUBLISH, ["demo:a", "<b>", "c", "d", "e", "f"], '{"a": 1}')
     at(entry, NOON)
-
     [row] = rows(sign_in("view"), home)
-
     assert row == f"{NOON:%Y-%m-%d} 12:00:00 ada Published demo:a <b> c d e and 1 more f" + (
         ' {"a": 1}'
     )
@@ -131,7 +129,6 @@ HOSTILE = [
 @pytest.mark.parametrize("query", HOSTILE, ids=repr)
 def test_any_query_has_an_answer(home: str, operator: UserOperator, query: dict[str, str]) -> None:
     operator.log(audit.PUBLISH, ["demo:a"])
-
     assert len(rows(sign_in("view"), home, **query)) in (0, 1)
 
 
@@ -158,9 +155,7 @@ def test_data_that_the_log_has_cut_are_not_published_again(
     home: str, operator: UserOperator
 ) -> None:
     entry = operator.log(audit.PUBLISH, ["demo:a"], '"' + "x" * 600 + '"')
-
     form = sign_in("publish").get(url(home, "publish", use=str(entry.pk))).content.decode()
-
     assert re.findall(r"<textarea[^>]*>\s*([^<]*)</textarea>", form)[:2] == ["demo:a", ""]
     assert "only the beginning of the data" in form
 

@@ -40,7 +40,6 @@ def rows(html: str) -> dict[str, list[str]]:
 
 def test_every_option_is_shown_once_with_what_it_means(admin_client: Client) -> None:
     html = page(admin_client)
-
     assert [name for name, _rest in ROW.findall(html)] == [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS]
     for option in (*CHANNEL_OPTION_FIELDS.values(), *CONFIG_FIELDS.values()):
         assert option.metadata["meaning"] in unescape(html)
@@ -124,9 +123,7 @@ def test_no_secret_is_shown(admin_client: Client, settings: Settings) -> None:
 @pytest.mark.parametrize("option", ADDRESSES)
 def test_addresses_are_shown_without_their_passwords(option: str) -> None:
     urls = "redis://:the-secret@localhost:1/3,rediss://redis.example?password=the-secret"
-
     value = value_of(CONFIG_FIELDS[option], urls)
-
     assert value.text == "redis://…@localhost:1/3, rediss://redis.example?…"
 
 
@@ -144,13 +141,11 @@ def test_addresses_are_shown_without_their_passwords(option: str) -> None:
 )
 def test_address_that_may_hold_a_password_is_not_shown(url: str) -> None:
     value = value_of(CONFIG_FIELDS["redis_url"], url)
-
     assert value.text == "set, not shown"
 
 
 def test_secret_that_is_missing_is_said_to_be_so(admin_client: Client, settings: Settings) -> None:
     settings.REALTIME = {}
-
     assert rows(page(admin_client))["api_key"] == ["not set", "default"]
 
 
@@ -158,9 +153,7 @@ def test_warnings_of_the_system_checks_are_shown_with_their_advice(
     admin_client: Client, settings: Settings
 ) -> None:
     settings.REALTIME = {"namespaces": [{"name": "chat", "publish": True}]}
-
     shown = unescape(page(admin_client).partition('id="option-warnings"')[2].partition("</ul>")[0])
-
     assert "Any client may publish into any channel of namespace 'chat'" in shown
     assert "Set subscribe_to_publish" in shown
     assert "realtime.W003" in shown
@@ -171,7 +164,6 @@ def test_warning_that_the_site_silenced_is_not_shown(
 ) -> None:
     settings.REALTIME = {"namespaces": [{"name": "chat", "publish": True}]}
     settings.SILENCED_SYSTEM_CHECKS = ["realtime.W003"]
-
     assert "realtime.W003" not in page(admin_client)
 
 
@@ -208,7 +200,6 @@ def test_only_what_is_set_can_be_shown(admin_client: Client, settings: Settings)
 
 def test_time_is_shown_in_words_with_its_seconds(admin_client: Client, settings: Settings) -> None:
     settings.REALTIME = {"namespaces": [{"name": "chat", "history_lifetime": 604_800}]}
-
     assert rows(page(admin_client))["history_lifetime"] == ["0", "7 days 604800"]
 
 
@@ -227,7 +218,6 @@ def test_site_without_namespaces_is_said_to_have_none(
     admin_client: Client, settings: Settings
 ) -> None:
     settings.REALTIME = {}
-
     assert "No namespace is configured" in page(admin_client)
     assert "No channel option is set." in page(admin_client, set=1)
 
@@ -237,9 +227,7 @@ def test_twenty_namespaces_are_columns_of_one_table(
 ) -> None:
     names = [f"namespace-{number:02}" for number in range(19)] + ["n" * 255]
     settings.REALTIME = {"namespaces": [{"name": name} for name in names]}
-
     html = page(admin_client)
-
     assert "20 namespaces" in html
     assert rows(html)["presence"] == ["off"] * 21
     assert 'tabindex="0" role="group"' in html, "it cannot be scrolled with the keyboard"
@@ -270,7 +258,6 @@ VALUES: list[tuple[str, Any, str, bool]] = [
 )
 def test_value_is_shown_in_words(name: str, value: Any, text: str, is_default: bool) -> None:
     shown = value_of(CONFIG_FIELDS[name], value)
-
     assert (shown.text, shown.is_default) == (text, is_default)
 
 
@@ -281,7 +268,5 @@ def test_groups_begin_with_options_that_there_are() -> None:
 
 def test_page_cannot_be_posted_to(admin_client: Client, settings: Settings) -> None:
     settings.REALTIME = {}
-
     admin_client.post(page_path("namespaces"), {"presence": "on"})
-
     assert rows(page(admin_client))["presence"] == ["off"]

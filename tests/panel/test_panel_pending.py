@@ -108,9 +108,7 @@ def test_key_of_another_channel_does_nothing_and_is_not_logged(
 
 def test_table_that_is_missing_is_said(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(Pending._meta, "db_table", "not_migrated")
-
     response = sign_in("view").get(url(home, "pending"))
-
     assert response.status_code == 503
     assert b"manage.py migrate" in response.content
 
@@ -118,6 +116,5 @@ def test_table_that_is_missing_is_said(home: str, monkeypatch: pytest.MonkeyPatc
 def test_site_without_the_app_has_no_such_page(home: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "pending", None)
     client = sign_in("view", "manage_pending")
-
     assert client.get(url(home, "pending")).status_code == 403
     assert b"/pending/" not in client.get(url(home, "namespaces")).content

@@ -26,7 +26,6 @@ def entry(name: str, *channels: str) -> LogEntry:
 def test_publisher_is_found_by_channel_epoch_and_offset_alone() -> None:
     record(entry("ada", "chat", "news"), [("chat", Position(3, "e1")), ("news", Position(1, "e1"))])
     record(entry("eve"), [("chat", Position(4, "e1")), ("kept nowhere", None)])
-
     assert publishers("chat", "e1", [2, 3, 4, 5]) == {3: "ada", 4: "eve"}
     assert publishers("news", "e1", [1, 3]) == {1: "ada"}
     assert publishers("chat", "e2", [3, 4]) == {}
@@ -36,20 +35,17 @@ def test_publisher_is_found_by_channel_epoch_and_offset_alone() -> None:
 def test_first_one_published_what_two_entries_name() -> None:
     for name in ("ada", "eve"):
         record(entry(name), [("chat", Position(3, "e1"))])
-
     assert publishers("chat", "e1", [3]) == {3: "ada"}
 
 
 @pytest.mark.parametrize("offset", [2**63 - 1, 2**63, 2**64])
 def test_offset_that_no_database_stores_has_no_publisher(offset: int) -> None:
     record(entry("ada"), [("chat", Position(offset, "e1"))])
-
     assert publishers("chat", "e1", [offset]) == ({offset: "ada"} if offset < 2**63 else {})
 
 
 def test_names_of_any_length_and_kind_are_kept_apart() -> None:
     record(entry("ada", "x" * 5000), [("x" * 5000, Position(1, "\0\udc80"))])
-
     assert publishers("x" * 5000, "\0\udc80", [1]) == {1: "ada"}
     assert publishers("x" * 4999, "x\0\udc80", [1]) == {}
 
@@ -57,9 +53,7 @@ def test_names_of_any_length_and_kind_are_kept_apart() -> None:
 def test_position_goes_with_its_entry() -> None:
     kept = entry("ada")
     record(kept, [("chat", Position(3, "e1"))])
-
     LogEntry.objects.all().delete()
-
     assert not Published.objects.exists()
 
 
@@ -88,9 +82,7 @@ class Router:
 
 def test_positions_are_with_the_log_whatever_a_router_says(settings: Settings) -> None:
     settings.DATABASE_ROUTERS = [Router()]
-
     record(entry("ada"), [("chat", Position(3, "e1"))])
-
     assert publishers("chat", "e1", [3]) == {3: "ada"}
 
 

@@ -56,7 +56,6 @@ def test_default_threshold_is_100_subscribers_or_10_channels(
 
 def test_setting_moves_the_threshold(settings: Settings) -> None:
     setattr(settings, SETTING, {"subscribers": 5})
-
     assert threshold() == Threshold(subscribers=5, channels=10)
 
 
@@ -68,12 +67,10 @@ def test_wrong_setting_is_an_error_of_the_checks_and_leaves_the_default(
     settings: Settings, value: object
 ) -> None:
     setattr(settings, SETTING, value)
-
     assert "realtime_admin.E001" in [found.id for found in run_checks()]
     assert threshold() == Threshold()
 
 
 def test_right_setting_is_no_error_of_the_checks(settings: Settings) -> None:
     setattr(settings, SETTING, {"subscribers": 0, "channels": 3})
-
     assert "realtime_admin.E001" not in [found.id for found in run_checks()]

@@ -90,7 +90,6 @@ def test_every_page_and_part_has_a_row_in_the_table_of_this_test() -> None:
 def test_standalone_panel_serves_nothing_but_pages_and_its_ways_in() -> None:
     (resolver,) = urls.urlpatterns
     patterns = resolver.url_patterns
-
     assert not [pattern for pattern in patterns if not isinstance(pattern, URLPattern)]
     assert {getattr(pattern, "name", None) for pattern in patterns} == set(NAMES) | OTHER_ROUTES
 
@@ -98,28 +97,23 @@ def test_standalone_panel_serves_nothing_but_pages_and_its_ways_in() -> None:
 @pytest.mark.parametrize("codename", CODENAMES)
 def test_one_permission_alone_opens_what_it_is_for(home: str, codename: str) -> None:
     client = sign_in(codename)
-
     opened = {name for name in NAMES if opens(client, home, name)}
-
     assert opened == {name for name, openers in OPENED_BY.items() if codename in openers}
 
 
 def test_superuser_opens_everything(home: str) -> None:
     client = sign_in(superuser=True)
-
     assert [name for name in NAMES if opens(client, home, name)] == NAMES
 
 
 def test_staff_without_permissions_open_nothing(home: str) -> None:
     client = sign_in()
-
     assert not [name for name in NAMES if opens(client, home, name)]
 
 
 @pytest.mark.parametrize("method", ["get", "head", "post", "put", "patch", "delete", "options"])
 def test_visitor_is_sent_to_sign_in_whatever_the_method(home: str, method: str) -> None:
     answers = {name: getattr(Client(), method)(url(home, name)) for name in NAMES}
-
     place = "/admin/login/?" if home == "admin" else "/sign-in/?"
     assert {
         name: (answer.status_code, answer.content, answer["Location"].partition("?")[0] + "?")

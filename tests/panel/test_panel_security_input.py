@@ -96,9 +96,7 @@ def test_deep_json_is_an_error_and_no_crash(home: str, depth: int) -> None:
 def test_info_nested_deeper_than_can_be_read_here_is_shown_all_the_same() -> None:
     # the event loop reads infos with a call stack less deep than that of a page
     deep = "[" * 5000 + "]" * 5000
-
     found = info_text(deep)
-
     assert (found.text, found.is_cut) == (deep, False)
     assert len(deep) < LONGEST
 
@@ -152,9 +150,7 @@ NUMBERS = {
 def test_number_in_an_address_may_be_anything(number: str) -> None:
     client = sign_in(superuser=True)
     fields = dict.fromkeys(("page", "offset", "kept", "clients", "channels", "use"), number)
-
     statuses = {name: client.get(url("standalone", name, **fields)).status_code for name in NAMES}
-
     there_is_none = {} if NUMBERS[number] else {"channel_data": 302}
     assert statuses == WITHOUT_SERVICE | there_is_none
 
@@ -162,7 +158,6 @@ def test_number_in_an_address_may_be_anything(number: str) -> None:
 @pytest.mark.parametrize("character", ["a", "_", "\N{LATIN SMALL LETTER E WITH ACUTE}"])
 def test_users_are_not_looked_for_by_a_text_longer_than_any_name(character: str) -> None:
     sign_in()  # a database compares nothing where there is no user
-
     assert find_people(character * 60_000, 50) == ([], False)
 
 
@@ -185,7 +180,6 @@ PATTERNS = [
 @pytest.mark.parametrize("name", ["channels", "publish_channels", "overview_find"])
 def test_search_may_be_anything(name: str, pattern: str) -> None:
     response = sign_in(superuser=True).get(url("standalone", name, q=pattern))
-
     assert response.status_code == WITHOUT_SERVICE[name]
     assert find(["demo:a", "[", "\\"], pattern) is not None
 

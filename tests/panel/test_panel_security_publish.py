@@ -115,9 +115,7 @@ def test_login_of_a_user_opens_no_endpoint_of_the_server_api(settings: Settings,
     configure(settings, api_key="k" * 20)
     client = sign_in("view", "publish", "publish_demo", superuser=True)
     body = '{"method": "publish", "params": {"channel": "chat:a", "data": 1}}'
-
     response = client.post(path, body, content_type="application/json")
-
     assert response.status_code == 401
 
 

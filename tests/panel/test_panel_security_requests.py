@@ -88,9 +88,7 @@ def test_encrypted_form_needs_a_referer_of_its_own_site(home: str, referer: dict
     client = sign_in(superuser=True, enforce_csrf_checks=True)
     client.get(url(home, "publish"), secure=True)
     fields = {"csrfmiddlewaretoken": client.cookies["csrftoken"].value}
-
     response = client.post(url(home, "publish"), fields, secure=True, headers=referer)
-
     assert response.status_code == 403
 
 
@@ -125,7 +123,6 @@ def test_method_that_no_page_uses_is_refused(home: str, method: str) -> None:
     client = sign_in(superuser=True)
     for name in NAMES:
         response = getattr(client, method)(url(home, name))
-
         assert (name, response.status_code) == (name, 405)
         assert response["Allow"], name
         assert_protected(response)
@@ -134,7 +131,6 @@ def test_method_that_no_page_uses_is_refused(home: str, method: str) -> None:
 @pytest.mark.parametrize("name", sorted(ASKED_BY_SCRIPTS))
 def test_part_that_takes_a_form_is_not_read(home: str, name: str) -> None:
     response = sign_in(superuser=True).get(url(home, name))
-
     assert (response.status_code, response["Allow"]) == (405, "POST")
 
 
@@ -159,14 +155,22 @@ def test_reading_stays_reading_whatever_a_header_or_field_says(
 # what every answer is sent with
 
 
+POLICY = {
+    "default-src 'none'",
+    "script-src 'self'",
+    "style-src 'self'",
+    "img-src 'self' data:",
+    "connect-src 'self' ws://testserver",
+    "form-action 'self'",
+    "base-uri 'none'",
+    "frame-ancestors 'none'",
+}
+
+
 def assert_protected(response: Any) -> None:
     """No other site shows it, nothing but our files runs in it, nobody keeps it."""
     asked = f"{response.request['REQUEST_METHOD']} {response.request['PATH_INFO']}"
-    policy = response["Content-Security-Policy"]
-    assert "default-src 'none'" in policy, asked
-    assert "frame-ancestors 'none'" in policy, asked
-    assert "unsafe" not in policy, asked
-    assert "*" not in policy, asked
+    assert set(response["Content-Security-Policy"].split("; ")) == POLICY, asked
     assert response["X-Frame-Options"] == "DENY", asked
     assert response["X-Content-Type-Options"] == "nosniff", asked
     assert response["Referrer-Policy"] == "same-origin", asked
@@ -177,7 +181,6 @@ def assert_protected(response: Any) -> None:
 @pytest.mark.parametrize("codename", ["view", "publish"])
 def test_every_answer_is_protected_those_that_refuse_too(home: str, codename: str) -> None:
     client = sign_in(codename)
-
     for name in NAMES:
         assert_protected(client.get(url(home, name)))
         assert_protected(client.post(url(home, name)))
@@ -192,7 +195,6 @@ def test_what_a_visitor_gets_is_protected(path: str) -> None:
 @pytest.mark.parametrize("password", [OPTIONS["admin_password"], "wrong"])
 def test_answer_to_signing_in_and_out_is_protected(path: str, password: str) -> None:
     client = Client(headers={"X-Forwarded-For": "192.0.2.2"})
-
     assert_protected(client.post(path, {"password": password}))
 
 
@@ -200,7 +202,6 @@ def test_answer_to_signing_in_and_out_is_protected(path: str, password: str) -> 
 @pytest.mark.parametrize("method", ["get", "post"])
 def test_endpoints_for_tools_are_not_kept_and_not_sniffed(path: str, method: str) -> None:
     response = getattr(Client(), method)(path)
-
     assert "no-store" in response["Cache-Control"]
     assert response["X-Content-Type-Options"] == "nosniff"
 
@@ -237,8 +238,6 @@ def test_script_part_of_an_action_leads_to_no_other_site(home: str, name: str) -
     client = sign_in(superuser=True)
     elsewhere = {"next": "//evil.example/", "url": "//evil.example/", "back": "//evil.example/"}
     query = elsewhere | {"user": "", "channel": "//evil.example/", "offset": "x"}
-
     response = client.post(url(home, name, **query), headers={"Referer": "//evil.example/"})
-
     assert response.status_code == 302
     assert response["Location"].startswith(url(home, LEADS_TO[name]).partition("?")[0])

@@ -65,7 +65,6 @@ def test_password_of_redis_is_not_logged_when_the_cache_does_not_answer(
 ) -> None:
     with caplog.at_level(logging.DEBUG):
         Client(headers={"X-Forwarded-For": new_address()}).post(SIGN_IN, {"password": "wrong"})
-
     assert "The Redis does not answer" in caplog.text
     assert "hush-hush" not in caplog.text
 
@@ -84,7 +83,7 @@ def report(act: Callable[[HttpRequest], object]) -> str:
 
 
 WRONG_TIME: Any = "no time"
-SESSION = signin.seal(CONFIG, signin.Session("x", 1, 1))
+SESSION = signin.seal(CONFIG, signin.OperatorSession("x", 1, 1))
 TOKEN = signin.issue_token(CONFIG, 1)
 PASTED = Question(user="17", channel="$a", action="subscribe", token=TOKEN)
 NO_REPORTS: Any = None
@@ -106,9 +105,7 @@ CRASHES: dict[str, Callable[[HttpRequest], object]] = {
 def test_report_of_a_crash_holds_no_credential(settings: Settings, what: str) -> None:
     settings.DEBUG = False
     settings.REALTIME = {"no_such_option": 1}  # which is what the last one trips over
-
     text = report(CRASHES[what])
-
     assert "TypeError" in text or "InvalidOptions" in text
     for secret in (SESSION, TOKEN, PASSWORD, ADMIN_SECRET):
         assert secret not in text
@@ -135,8 +132,6 @@ def test_report_of_a_crash_in_the_verifier_holds_no_pasted_token(
     settings.DEBUG = False
     configure(settings, token_hmac_secret_key=ADMIN_SECRET)
     monkeypatch.setattr(verifier._Signers, "verified", None)
-
     text = report(verify)
-
     assert "TypeError" in text
     assert SUBSCRIPTION_TOKEN not in text

@@ -94,7 +94,6 @@ def test_translations_have_the_placeholders_of_their_texts(language: str) -> Non
         for text, translated in pairs(language)
         if Counter(_PLACEHOLDER.findall(text)) != Counter(_PLACEHOLDER.findall(translated))
     ]
-
     assert wrong == []
 
 
@@ -129,7 +128,6 @@ def test_translations_keep_the_markup_and_end_no_attribute(language: str) -> Non
 def test_catalogs_hold_no_text_that_the_panel_has_not(language: str) -> None:
     texts = {text[0] for text in {*texts_of_modules(), *texts_of_templates()}}
     translated = {key if isinstance(key, str) else key[0] for key in catalog(language)}
-
     assert translated - texts == {""}
 
 
@@ -139,7 +137,6 @@ def test_compiled_catalog_is_that_of_the_source(language: str) -> None:
     source = (PACKAGE / "locale" / language / "LC_MESSAGES" / "django.po").read_text()
     joined = re.sub(r'"\n"', "", source)
     written = re.findall(r'^msgstr(?:\[\d\])? (".*")$', joined, re.M)[1:]
-
     compiled = [value for key, value in catalog(language).items() if key]
     assert sorted(map(ast.literal_eval, written)) == sorted(compiled)
 
@@ -154,6 +151,5 @@ def test_pages_are_in_the_language_of_the_request(
     with translation.override(language):
         # the frame of the page is Django's, in the same language
         content = admin_client.get(page_path("namespaces")).content.decode()
-
     assert f"<h1>{heading}" in content
     assert f'lang="{language}"' in content

@@ -82,14 +82,12 @@ def test_types_are_shown_with_examples_that_fit(operator: Client) -> None:
 def test_other_channels_show_nothing(operator: Client) -> None:
     with TestService():
         html = publish(operator, {}, "news", check="1")
-
     assert "Types declared" not in html
 
 
 def test_script_gets_the_types_with_the_reach(operator: Client) -> None:
     with TestService():
         answer = operator.post("/admin/realtime_admin/publication/reach/", {"channel": "orders:1"})
-
     assert types_of(answer.json()["types"]) == ["Changed", "Comment"]
 
 
@@ -108,7 +106,6 @@ def test_data_of_the_type_are_published(operator: Client) -> None:
     with TestService():
         html = publish(operator, {"type": "Changed", "lines": 1})
         kept = realtime.history("orders:1")
-
     assert "Published into orders:1." in html
     assert [each["data"] for each in kept] == [{"type": "Changed", "lines": 1}]
 
@@ -132,8 +129,6 @@ def test_type_that_cannot_be_used_is_no_failure_of_the_page(operator: Client) ->
     declarations.replace([])
     realtime.channel("orders:{pk}", sends=object)
     realtime.channel("news", sends=Rating)
-
     with TestService():
         html = publish(operator, {"stars": 3}, "orders:1 news", check="1")
-
     assert types_of(html) == ["Rating"]

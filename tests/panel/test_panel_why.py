@@ -74,18 +74,14 @@ def verify(client: Client, token: str, channel: str = "$chat:a") -> str:
 
 def test_every_check_has_words() -> None:
     tables = [table for table in vars(checks).values() if isinstance(table, Checks)]
-
     names = {check.name for table in tables for check in table.all}
-
     assert len(tables) > 4
     assert names <= CHECKS.keys()
 
 
 def test_checks_after_the_one_that_refuses_are_not_asked(admin_client: Client) -> None:
     html = page(admin_client, user="17", channel="chat:a", action="history")
-
     outcomes = [outcome for outcome, _text in lines(html)]
-
     assert outcomes.count("refused") == 1
     at = outcomes.index("refused")
     assert set(outcomes[at + 1 :]) == {"not asked"}
@@ -118,7 +114,6 @@ def test_deciding_option_is_named_with_its_source(
     admin_client: Client, query: dict[str, Any], told: tuple[str, ...]
 ) -> None:
     text = refusal(page(admin_client, **query)).replace(" :", ":")
-
     for each in told:
         assert each.replace(" :", ":") in text
 
@@ -128,9 +123,7 @@ def test_options_of_a_namespace_are_read_from_the_environment_too(
 ) -> None:
     monkeypatch.setenv("SERVICE_NAMESPACES", json.dumps(NAMESPACES))
     settings.REALTIME = {"engine": "dummy"}
-
     text = refusal(page(admin_client, user="17", channel="chat:a", action="publish"))
-
     assert "subscribe_to_publish : on in the namespace chat environment" in text
     assert "allow_publish_for_client" not in text
 
@@ -138,15 +131,12 @@ def test_options_of_a_namespace_are_read_from_the_environment_too(
 def test_link_leads_to_the_option(admin_client: Client) -> None:
     html = page(admin_client, user="17", channel="chat:a", action="publish")
     [anchor] = set(re.findall(r'namespaces/#([\w-]*subscribe_to_publish)"', html))
-
     options = admin_client.get(page_path("namespaces")).content.decode()
-
     assert f'id="{anchor}"' in options
 
 
 def test_operator_says_whether_the_client_is_subscribed(admin_client: Client) -> None:
     query: dict[str, Any] = {"user": "17", "channel": "chat:a", "action": "publish"}
-
     assert refusal(page(admin_client, **query))
     outcomes = {outcome for outcome, _ in lines(page(admin_client, **query, subscribed="yes"))}
     assert "refused" not in outcomes
@@ -156,9 +146,7 @@ def test_without_the_service_the_options_still_answer(
     admin_client: Client, settings: Settings
 ) -> None:
     settings.REALTIME = {"namespaces": NAMESPACES}
-
     html = page(admin_client, status=503, user="17", channel="chat:a", action="publish")
-
     assert "103" in refusal(html)
     assert "is not known" in words(html)
     [outcome] = {outcome for outcome, text in lines(html) if "The user is not blocked" in text}
@@ -177,9 +165,7 @@ def test_number_of_connections_is_told_where_it_is_known(
     admin_client: Client, monkeypatch: pytest.MonkeyPatch, now: Now, told: str
 ) -> None:
     monkeypatch.setattr(people, "now", lambda _user, _channel: now)
-
     html = page(admin_client, user="17", channel="chat:a")
-
     assert words(html.partition('id="why-assumed">')[2]).startswith(told)
 
 
@@ -245,14 +231,12 @@ def test_limit_of_a_connection_is_that_of_the_connections_there_are(
 
 def test_number_of_connections_without_a_user_is_not_known(admin_client: Client) -> None:
     html = page(admin_client, user="", channel="chat:a")
-
     told = words(html.partition('id="why-assumed">')[2])
     assert told.startswith("The client is taken for one that is not subscribed")
 
 
 def test_markup_in_names_is_text(admin_client: Client) -> None:
     html = page(admin_client, user="<b>x</b>", channel="<i>y</i>", subscribed="<u>", action="<s>")
-
     assert not re.search("<(b|i|u|s)>", html)
 
 
@@ -263,7 +247,6 @@ CONFIG = load({"token_hmac_secret_key": SECRET})
 
 def test_valid_subscription_token_opens_the_channel(admin_client: Client) -> None:
     token = issue.user_subscription_token(CONFIG, "17", "$chat:a", ttl=60)
-
     assert "signature and times are right" in verify(admin_client, token)
 
 
@@ -273,18 +256,14 @@ def test_valid_subscription_token_opens_the_channel(admin_client: Client) -> Non
 )
 def test_token_of_others_says_so(admin_client: Client, user: str, channel: str, why: str) -> None:
     token = issue.user_subscription_token(CONFIG, user, channel, ttl=60)
-
     text = verify(admin_client, token)
-
     assert "does not open this channel" in text
     assert why in text
 
 
 def test_connection_token_shows_its_claims(admin_client: Client) -> None:
     token = issue.connection_token(CONFIG, "17", ttl=60)
-
     text = verify(admin_client, token)
-
     assert "A connection token" in text
     assert '"sub": "17"' in text
     assert "It expires" in text
@@ -302,7 +281,6 @@ def test_connection_token_shows_its_claims(admin_client: Client) -> None:
 )
 def test_token_that_is_not_valid_says_why(admin_client: Client, token: str, why: str) -> None:
     text = verify(admin_client, token)
-
     assert "not valid" in text
     assert why in text
 

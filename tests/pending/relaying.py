@@ -23,7 +23,7 @@ class Relaying:
         self.database = database
 
     def look(self, times: int = 3) -> float:
-        """Look, as after so many rings. Returns what the last look waits for."""
+        """Look, as if it was woken so many times. Returns what the last look waits for."""
         return [self.thread._look(self.database) for _ in range(times)][-1]
 
     def rested(self) -> None:
@@ -32,7 +32,7 @@ class Relaying:
         self.thread._busy.clear()
 
     def close(self) -> None:
-        self.thread._bell.close()
+        self.thread._waker.close()
 
 
 def data(channel: str) -> list[Any]:

@@ -97,9 +97,7 @@ def test_long_and_short_rows_keep_their_order(
     for text in texts:
         realtime.publish("orders:1", text, durable=True, using=database)
     monkeypatch.setattr(reading, "LONG_TOGETHER", 1)
-
     relaying.look(6)
-
     assert data("orders:1") == texts
 
 
@@ -163,9 +161,7 @@ def test_operators_see_when_a_row_was_written(database: str) -> None:
     Pending.objects.using(database).update(due=None)
     [written] = Pending.objects.using(database).values_list("created", flat=True)
     assert serving.pending is not None
-
     parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
-
     assert [row.created for row in parked] == [written]
 
 

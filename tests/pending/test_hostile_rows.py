@@ -98,9 +98,7 @@ def test_list_of_waiting_channels_may_be_anything(relay: Relaying, held: str) ->
     reading.next_due("default")
     Relay.objects.update(held=held)
     realtime.publish("orders:1", 1, durable=True)
-
     relay.look()
-
     assert data("orders:1") == [1]
 
 
@@ -108,16 +106,13 @@ def test_clock_of_another_host_keeps_no_channel_waiting(relay: Relaying) -> None
     reading.next_due("default")
     Relay.objects.update(held=json.dumps({"orders:1": time.time() + 3600}))
     realtime.publish("orders:1", 1, durable=True)
-
     relay.look()
-
     assert data("orders:1") == [1]
 
 
 def test_lease_of_a_clock_that_was_wrong_ends() -> None:
     reading.next_due("default")
     Relay.objects.update(owner="other", until=now() + timedelta(hours=1))
-
     with shards.taken("default", [1], "one") as taken:
         assert len(taken) == 1
 

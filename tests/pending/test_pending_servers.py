@@ -94,9 +94,7 @@ def test_committed_publications_are_there_once_and_in_order_whatever_dies(
     redis = own_redis(persistent=True)
     with closing(Chaos(tmp_path, database_server, redis)) as chaos:
         chaos.prepare()
-
         chaos.run(400, outage=1.0)
-
         assert all(chaos.killed.values())
         assert chaos.streams() == chaos.expected()
 

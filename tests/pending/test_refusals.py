@@ -112,7 +112,6 @@ def test_retried_rows_have_all_their_attempts_again(
     assert len(relay_all(relay, monkeypatch)) == 2
     assert serving.pending is not None
     serving.pending.retry()
-
     assert len(relay_all(relay, monkeypatch)) == 2
 
 
@@ -139,8 +138,6 @@ def test_many_channels_of_a_namespace_that_is_gone_wait_together(
 def test_publication_for_a_moment_that_has_passed_is_no_backlog() -> None:
     realtime.publish("orders:1", 1, at=now() - timedelta(days=1))
     assert serving.pending is not None
-
     overview = serving.pending.overview()
-
     assert overview.waiting == 1
     assert not overview.is_late

@@ -31,9 +31,7 @@ pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transact
 def test_rows_of_a_channel_go_out_in_their_order(relay: Relaying) -> None:
     for number in range(10):
         realtime.publish(f"orders:{number % 2}", number, durable=True)
-
     relay.look()
-
     assert (data("orders:0"), data("orders:1")) == ([0, 2, 4, 6, 8], [1, 3, 5, 7, 9])
     assert not Pending.objects.exists()
     assert relay.counters.relayed == 10
@@ -87,7 +85,6 @@ def test_relay_that_fails_before_the_delete_publishes_nothing_twice(
 
 def test_scheduled_row_waits_until_it_is_due(relay: Relaying) -> None:
     realtime.publish("orders:1", 1, at=timedelta(hours=1))
-
     assert relay.look() == LOOK_INTERVAL
     assert data("orders:1") == []
     Pending.objects.update(due=now())
@@ -249,16 +246,13 @@ def test_check_of_a_database_warns_of_rows_that_wait() -> None:
 def test_option_without_the_app_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "realtime.E047" not in [message.id for message in run_checks(tags=[TAG])]
     monkeypatch.setattr(serving, "row_writer", None)
-
     [message] = [each for each in run_checks(tags=[TAG]) if each.id == "realtime.E047"]
-
     assert "namespace 'bills'" in message.msg
 
 
 def test_table_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
     assert serving.pending is not None
     monkeypatch.setattr(Pending._meta, "db_table", "not_migrated")
-
     assert site.pending(serving.pending).status == "fail"
     with pytest.raises(CommandError, match="not_migrated"):
         call("pending")

@@ -39,7 +39,6 @@ def read(row: Pending) -> Pending:
 def test_insert_is_the_only_statement_in_the_transaction() -> None:
     with CaptureQueriesContext(connection) as queries, transaction.atomic():
         assert realtime.publish("orders:1", 1, durable=True) is None
-
     assert [query["sql"].split()[0] for query in queries] == ["BEGIN", "INSERT", "COMMIT"]
 
 
@@ -47,7 +46,6 @@ def test_several_publications_are_one_insert() -> None:
     with CaptureQueriesContext(connection) as queries, transaction.atomic():
         realtime.publish_many([("orders:1", 1), ("orders:2", 2)], durable=True)
         realtime.broadcast(["orders:3", "orders:4"], 3, durable=True)
-
     written = [query["sql"].split()[0] for query in queries]
     assert written == ["BEGIN", "INSERT", "INSERT", "COMMIT"]
     assert channels() == ["orders:1", "orders:2", "orders:3", "orders:4"]
@@ -57,13 +55,11 @@ def test_rolled_back_transaction_leaves_no_row() -> None:
     with transaction.atomic():
         realtime.publish("orders:1", 1, durable=True)
         transaction.set_rollback(True)
-
     assert channels() == []
 
 
 def test_namespace_can_be_durable_and_a_caller_can_say_no() -> None:
     results = realtime.publish_many([("bills:1", 1), ("orders:1", 2), ("bills:2", 3)])
-
     assert channels() == ["bills:1", "bills:2"]
     assert [result is None for result in results] == [True, False, True]
     assert realtime.publish("bills:1", 2, durable=False) is not None
@@ -118,7 +114,6 @@ def test_row_keeps_all_of_a_publication() -> None:
 
 def test_key_of_the_row_makes_a_repetition_nothing() -> None:
     row = row_of(NewPublication("orders:1", payload.from_object(1)), at_once(), at_once())
-
     assert publication_of(read(row)).once == Once(row.key.hex, 86_400)
 
 
@@ -140,7 +135,6 @@ def test_wishes_that_contradict_are_refused(
 ) -> None:
     with pytest.raises(error):
         realtime.publish("orders:1", 1, **arguments)
-
     assert channels() == []
 
 
@@ -151,7 +145,6 @@ def test_channel_is_checked_at_the_call() -> None:
 
 def test_without_the_app_it_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(serving, "row_writer", None)
-
     with pytest.raises(ImproperlyConfigured, match=r"realtime\.pending"):
         realtime.publish("orders:1", 1, durable=True)
 
@@ -162,7 +155,6 @@ def test_redis_that_is_away_does_not_fail_the_publication(
     options(redis_url="redis://127.0.0.1:1")
     with caplog.at_level(logging.INFO), transaction.atomic():
         realtime.publish("orders:1", 1, durable=True)
-
     assert channels() == ["orders:1"]
     assert caplog.messages == []
 
@@ -196,5 +188,4 @@ def test_outbox_has_them_in_a_test_that_is_never_committed() -> None:
 async def test_outbox_has_those_of_coroutines() -> None:
     with capture() as outbox:
         await realtime.apublish("orders:1", 1, durable=True)
-
     assert outbox == [("orders:1", 1)]

@@ -23,8 +23,8 @@ from realtime import tokens
 from realtime.config import sources
 from realtime.tools.base import Answer, Options, SubCommand, cut
 from realtime.tools.bench import reference
-from realtime.tools.bench.connection import Connection, Place, Refused
-from realtime.tools.bench.results import Received
+from realtime.tools.bench.connection import BenchConnection, ConnectionRefused, Place
+from realtime.tools.bench.results import ReceivedCounts
 from realtime.tools.calls import call_remote
 from realtime.tools.remote import Remote, Unreachable
 
@@ -133,11 +133,11 @@ def _measure(options: Options, remotes: list[Remote]) -> Answer:
         seconds = 0.0
         if any(each.connected for each in opened):
             seconds = _publish(remotes[0], channel, run, total, options["rate"])
-        received = Received()
+        received = ReceivedCounts()
         for worker in workers:
             _tell(worker, "end")
         for worker in workers:
-            received.join(Received.decoded(_read(worker)))
+            received.join(ReceivedCounts.decoded(_read(worker)))
     return _answer(opened, received, total if seconds else 0, seconds)
 
 
@@ -162,14 +162,14 @@ def _check(remote: Remote, place: Place, token: str, channel: str) -> None:
     call_remote(remote, "info", b"{}", newer=True)
 
     async def connect() -> None:
-        (await Connection.open(place, token, channel, remote.timeout)).close()
+        (await BenchConnection.open(place, token, channel, remote.timeout)).close()
 
     try:
         with remote.reached():
             asyncio.run(connect())
     except Unreachable as error:
         raise CommandError(f"{error}.") from error
-    except Refused as error:
+    except ConnectionRefused as error:
         reason = cut(str(error), REASON_LENGTH)
         raise CommandError(f"{remote} does not take the connection: {reason}.") from error
 
@@ -249,7 +249,9 @@ def _lost() -> CommandError:
 # the answer
 
 
-def _answer(opened: list[_Opened], received: Received, published: int, seconds: float) -> Answer:
+def _answer(
+    opened: list[_Opened], received: ReceivedCounts, published: int, seconds: float
+) -> Answer:
     connected = sum(each.connected for each in opened)
     failures = Counter[str]()
     for each in opened:

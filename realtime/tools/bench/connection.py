@@ -23,7 +23,7 @@ MAX_MESSAGE = 1 << 20
 Message = dict[str, Any]
 
 
-class Refused(Exception):
+class ConnectionRefused(Exception):
     """The service ended the connection, or refused what it was asked; the text says why."""
 
 
@@ -42,12 +42,12 @@ def _readable() -> Iterator[None]:
     try:
         yield
     except EOFError:
-        raise Refused("the connection was closed") from None
+        raise ConnectionRefused("the connection was closed") from None
     except (ValueError, RecursionError, asyncio.LimitOverrunError):
-        raise Refused("what answers does not speak the protocol") from None
+        raise ConnectionRefused("what answers does not speak the protocol") from None
 
 
-class Connection:
+class BenchConnection:
     """A connection that receives what is published into one channel."""
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -57,7 +57,7 @@ class Connection:
         """What came in front of a reply."""
 
     @classmethod
-    async def open(cls, place: Place, token: str, channel: str, timeout: float) -> Connection:
+    async def open(cls, place: Place, token: str, channel: str, timeout: float) -> BenchConnection:
         """Connect, and subscribe to a channel.
 
         Args:
@@ -112,7 +112,7 @@ class Connection:
         head = await self._reader.readuntil(b"\r\n\r\n")
         status = int(head[len("HTTP/1.1 ") :][:3])
         if status != 101:
-            raise Refused(f"the answer to the WebSocket handshake has status {status}")
+            raise ConnectionRefused(f"the answer to the WebSocket handshake has status {status}")
         if base64.b64encode(hashlib.sha1(key + _ACCEPT).digest()) not in head:
             raise ValueError("not the answer to this handshake")
 
@@ -124,7 +124,7 @@ class Connection:
             self._pushes += [each for each in messages if each not in replies]
             match replies:
                 case [{"error": {"code": code, "message": text}}, *_]:
-                    raise Refused(f"{code}: {text}")
+                    raise ConnectionRefused(f"{code}: {text}")
                 case [_, *_]:
                     return
 
@@ -133,7 +133,7 @@ class Connection:
             opcode, data = await self._frame()
             if opcode == _CLOSE:
                 code, reason = int.from_bytes(data[:2], "big"), data[2:].decode(errors="replace")
-                raise Refused(f"closed with {code}: {reason}")
+                raise ConnectionRefused(f"closed with {code}: {reason}")
             if opcode == _PING:
                 self._send(_PONG, data)
             elif opcode == _TEXT:
@@ -149,7 +149,7 @@ class Connection:
             length = int.from_bytes(extended, "big")
         is_last = first & 0x80
         if length > MAX_MESSAGE or not is_last:
-            raise Refused("the service sends a message that is too large, or in parts")
+            raise ConnectionRefused("the service sends a message that is too large, or in parts")
         return first & 0x0F, await self._reader.readexactly(length)
 
     def _send(self, opcode: int, data: bytes) -> None:

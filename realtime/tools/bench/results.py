@@ -14,7 +14,7 @@ _SHORTEST = 1e-6
 
 
 @dataclass
-class Received:
+class ReceivedCounts:
     """What connections received, those of one process or of all."""
 
     deliveries: int = 0
@@ -31,7 +31,7 @@ class Received:
         self.deliveries += 1
         self.latencies[math.ceil(math.log(max(seconds, _SHORTEST)) / _STEP)] += 1
 
-    def join(self, other: Received) -> None:
+    def join(self, other: ReceivedCounts) -> None:
         """Add what other connections received."""
         self.deliveries += other.deliveries
         self.twice += other.twice
@@ -68,7 +68,7 @@ class Sequence:
     Invariant: `_missing` has the numbers below `_next` that have not come.
     """
 
-    def __init__(self, received: Received) -> None:
+    def __init__(self, received: ReceivedCounts) -> None:
         """`received`: counts what comes."""
         self._received = received
         self._next = 0

@@ -19,8 +19,8 @@ import time
 from collections import Counter
 from typing import Any
 
-from realtime.tools.bench.connection import Connection, Place, Refused
-from realtime.tools.bench.results import Received, Sequence
+from realtime.tools.bench.connection import BenchConnection, ConnectionRefused, Place
+from realtime.tools.bench.results import ReceivedCounts, Sequence
 
 AT_A_TIME = 50
 """Connections that one process opens at a time."""
@@ -39,7 +39,9 @@ def _allow_many_connections() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
 
 
-async def _receive(connection: Connection, run: str, total: int, received: Received) -> None:
+async def _receive(
+    connection: BenchConnection, run: str, total: int, received: ReceivedCounts
+) -> None:
     """Count the publications that a connection receives, until it ends or is cancelled."""
     sequence = Sequence(received)
     try:
@@ -51,23 +53,23 @@ async def _receive(connection: Connection, run: str, total: int, received: Recei
                     }:
                         if key == run and 0 <= number < total:
                             sequence.take(number, (time.monotonic_ns() - at) / 1e9)
-    except (Refused, OSError):
+    except (ConnectionRefused, OSError):
         received.closed += 1
 
 
 async def _run(task: dict[str, Any]) -> None:
     places = [Place(*place) for place in task["places"]]
-    limit, received, failures = asyncio.Semaphore(AT_A_TIME), Received(), Counter[str]()
+    limit, received, failures = asyncio.Semaphore(AT_A_TIME), ReceivedCounts(), Counter[str]()
     receiving: list[asyncio.Task[None]] = []
 
     async def open_one(index: int, token: str) -> None:
         async with limit:
             try:
                 place = places[index % len(places)]
-                connection = await Connection.open(place, token, task["channel"], TIMEOUT)
+                connection = await BenchConnection.open(place, token, task["channel"], TIMEOUT)
             except TimeoutError:
                 failures[f"no answer within {TIMEOUT:g} s"] += 1
-            except (Refused, OSError) as error:
+            except (ConnectionRefused, OSError) as error:
                 failures[str(error)] += 1
             else:
                 work = _receive(connection, task["run"], task["total"], received)

@@ -21,8 +21,8 @@ from realtime.errors import EngineUnavailable
 from realtime.tools.base import Answer, Options, SubCommand, count, escape_for_terminal
 from realtime.tools.configuration import messages_of_checks
 from realtime.tools.doctor import login, network, nodes, redis, site
-from realtime.tools.doctor.finding import Check, Finding, fail, ok, skip, warn
-from realtime.tools.doctor.service import Service
+from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
+from realtime.tools.doctor.service import RunningService
 from realtime.tools.remote import Remote, Unreachable, add_url_arguments
 
 NO_URL = skip(
@@ -74,21 +74,21 @@ def _configuration() -> Finding:
     return ok("no mistakes")
 
 
-def _checks(config: Config, remote: Remote | None, user: str) -> Iterable[Check]:
+def _checks(config: Config, remote: Remote | None, user: str) -> Iterable[DoctorCheck]:
     yield from site.checks(config)
     yield from redis.checks(config)
     if remote is None:
-        yield Check("service", lambda: NO_URL)
+        yield DoctorCheck("service", lambda: NO_URL)
         return
-    service = Service(remote, config)
-    reached = _run_checks([Check("service", lambda: network.reach(service))])
-    yield Check("service", lambda: reached[0][1])
+    service = RunningService(remote, config)
+    reached = _run_checks([DoctorCheck("service", lambda: network.reach(service))])
+    yield DoctorCheck("service", lambda: reached[0][1])
     if reached[0][1].status != "fail":
         yield from network.checks(service, user)
         yield from nodes.checks(service)
 
 
-def _run_checks(to_run: Iterable[Check]) -> list[tuple[str, Finding]]:
+def _run_checks(to_run: Iterable[DoctorCheck]) -> list[tuple[str, Finding]]:
     findings: list[tuple[str, Finding]] = []
     for check in to_run:
         try:

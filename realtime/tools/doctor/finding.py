@@ -17,7 +17,7 @@ class Finding(NamedTuple):
     advice: str = ""
 
 
-class Check(NamedTuple):
+class DoctorCheck(NamedTuple):
     """One check.
 
     `run` may raise Unreachable and EngineUnavailable, which make the check fail.

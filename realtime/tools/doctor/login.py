@@ -14,7 +14,7 @@ from django.core.management.base import CommandError
 from django.utils.crypto import get_random_string
 
 from realtime.tools.doctor.finding import Finding, fail, ok, skip
-from realtime.tools.doctor.service import Service, first
+from realtime.tools.doctor.service import RunningService, first
 from realtime.tools.websocket import Closed, open_websocket
 
 HOST = (
@@ -23,7 +23,7 @@ HOST = (
 )
 
 
-def host(service: Service) -> Finding:
+def host(service: RunningService) -> Finding:
     """Check that the service takes pages of the site for its own, by the Host that arrives."""
     page = service.remote.origin
     response = service.plain_from(page)
@@ -34,7 +34,7 @@ def host(service: Service) -> Finding:
     return ok(f"login sessions of pages of {page} count")
 
 
-def check(service: Service, username: str) -> Finding:
+def check(service: RunningService, username: str) -> Finding:
     """Connect as a browser does in which this user is logged in, with a session of its own."""
     if not service.config.session_authentication:
         return skip("session_authentication is off", "Turn it on, or leave --user out.")

@@ -14,10 +14,10 @@ from realtime.monitoring.application import READY
 from realtime.tools import websocket
 from realtime.tools.base import escape_for_terminal
 from realtime.tools.doctor import login
-from realtime.tools.doctor.finding import Check, Finding, fail, ok, skip, warn
-from realtime.tools.doctor.service import Service
+from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
+from realtime.tools.doctor.service import RunningService
 from realtime.tools.doctor.site import FOREIGN_ORIGIN
-from realtime.tools.remote import ADD_API, NO_API, Response, explain_api, find_api_path
+from realtime.tools.remote import ADD_API, NO_API, RemoteResponse, explain_api, find_api_path
 from realtime.tools.websocket import NO_CLOSE_FRAME
 from realtime.transports.servers import daphne
 
@@ -58,28 +58,30 @@ NOT_UPGRADED: Mapping[int, str] = {
 """Status of the answer to a WebSocket handshake → advice."""
 
 
-def checks(service: Service, user: str = "") -> Iterator[Check]:
+def checks(service: RunningService, user: str = "") -> Iterator[DoctorCheck]:
     """Yield the checks of the service; `user` logs in, "" for nobody."""
     if service.config.health:
-        yield Check("ready", partial(ready, service))
-    yield Check("upgrade", partial(upgrade, service))
+        yield DoctorCheck("ready", partial(ready, service))
+    yield DoctorCheck("upgrade", partial(upgrade, service))
     for name, check in (("origin", origin), ("connect", connect), ("close reason", close_reason)):
-        yield Check(name, partial(_if_upgraded, service, partial(check, service)))
+        yield DoctorCheck(name, partial(_if_upgraded, service, partial(check, service)))
     if service.config.session_authentication:
-        yield Check("host", partial(login.host, service))
+        yield DoctorCheck("host", partial(login.host, service))
     if user or service.config.session_authentication:
-        yield Check("login", partial(_if_upgraded, service, partial(login.check, service, user)))
+        yield DoctorCheck(
+            "login", partial(_if_upgraded, service, partial(login.check, service, user))
+        )
     for name, check in (("api", api), ("server", server), ("clock", clock), ("pings", pings)):
-        yield Check(name, partial(check, service))
+        yield DoctorCheck(name, partial(check, service))
 
 
-def _if_upgraded(service: Service, check: partial[Finding]) -> Finding:
+def _if_upgraded(service: RunningService, check: partial[Finding]) -> Finding:
     if not service.opens_websocket:
         return skip("no WebSocket was opened")
     return check()
 
 
-def reach(service: Service) -> Finding:
+def reach(service: RunningService) -> Finding:
     """Check that something answers at the URL."""
     response = service.plain
     _ = service.plain_at
@@ -92,7 +94,7 @@ def reach(service: Service) -> Finding:
     return ok(f"{service.remote} answers in {response.seconds * 1000:.0f} ms")
 
 
-def ready(service: Service) -> Finding:
+def ready(service: RunningService) -> Finding:
     """Check that the service says that it is ready for clients."""
     response = service.ready
     if response.status == 200:
@@ -108,7 +110,7 @@ def ready(service: Service) -> Finding:
     )
 
 
-def upgrade(service: Service) -> Finding:
+def upgrade(service: RunningService) -> Finding:
     """Check that the endpoint opens a WebSocket."""
     if service.config.websocket_disable:
         return skip("websocket_disable is on")
@@ -127,12 +129,12 @@ def upgrade(service: Service) -> Finding:
     return fail(what, NOT_UPGRADED.get(response.status, unknown))
 
 
-def _asks_for_upgrade(response: Response) -> bool:
+def _asks_for_upgrade(response: RemoteResponse) -> bool:
     """Return whether this is the answer of the service to a request without upgrade."""
     return response.status in (400, 426) and response.header("Sec-WebSocket-Version") == "13"
 
 
-def origin(service: Service) -> Finding:
+def origin(service: RunningService) -> Finding:
     """Check that pages of the site may connect, and that others are refused as configured."""
     own = service.remote.origin
     if (status := service.upgrade_from(own).status) != 101:
@@ -152,7 +154,7 @@ def origin(service: Service) -> Finding:
     return ok(f"pages of {own} may connect")
 
 
-def connect(service: Service) -> Finding:
+def connect(service: RunningService) -> Finding:
     """Check that a client with a token made here can connect, and how fast."""
     if not service.signs_tokens:
         why = "the service uses no token_hmac_secret_key"
@@ -190,7 +192,7 @@ def connect(service: Service) -> Finding:
     return ok(f"a client with a token made here is connected in {took}")
 
 
-def close_reason(service: Service) -> Finding:
+def close_reason(service: RunningService) -> Finding:
     """Check that the disconnect advice arrives in the close frame."""
     closed = service.refusal
     if closed is None:
@@ -214,7 +216,7 @@ def close_reason(service: Service) -> Finding:
     return ok("the disconnect advice arrives")
 
 
-def api(service: Service) -> Finding:
+def api(service: RunningService) -> Finding:
     """Check that the server API works with the key, and only with it."""
     config = service.config
     if config.api_disable:
@@ -238,11 +240,11 @@ def api(service: Service) -> Finding:
     return ok("the server API answers with the key and refuses without it")
 
 
-def _is_local(service: Service) -> bool:
+def _is_local(service: RunningService) -> bool:
     return str(service.remote).split("://", 1)[1].startswith(("127.", "localhost", "[::1]"))
 
 
-def server(service: Service) -> Finding:
+def server(service: RunningService) -> Finding:
     """Report the server, and check that our module for daphne fits its version."""
     name = service.plain.header("Server")
     if not name:
@@ -258,7 +260,7 @@ def server(service: Service) -> Finding:
     return ok(kind or f"{escape_for_terminal(name)} answers, in front of the ASGI server")
 
 
-def clock(service: Service) -> Finding:
+def clock(service: RunningService) -> Finding:
     """Check that the clock of the service agrees with the one here."""
     measured = _skew_by_token(service)
     if measured is None:
@@ -283,7 +285,7 @@ def judge_skew(skew: float, whose: str) -> Finding:
     return warn(found, advice) if abs(skew) < SKEW_FAIL else fail(found, advice)
 
 
-def _skew_by_token(service: Service) -> float | None:
+def _skew_by_token(service: RunningService) -> float | None:
     """Return the skew by the remaining lifetime that the service reports for our token."""
     if not service.signs_tokens or not service.opens_websocket:
         return None
@@ -296,7 +298,7 @@ def _skew_by_token(service: Service) -> float | None:
     return connected.expires_at - ttl - 0.5 - connected.answered_at
 
 
-def _skew_by_date(service: Service) -> float | None:
+def _skew_by_date(service: RunningService) -> float | None:
     """Return the skew by the header Date."""
     try:
         date = parsedate_to_datetime(service.plain.header("Date"))
@@ -305,7 +307,7 @@ def _skew_by_date(service: Service) -> float | None:
     return date.timestamp() - service.plain_at
 
 
-def pings(service: Service) -> Finding:
+def pings(service: RunningService) -> Finding:
     """Remind of idle timeouts, which cannot be measured in a moment."""
     return skip(
         "the lifetime of an idle connection takes minutes to measure",

@@ -8,8 +8,8 @@ from functools import partial
 import realtime
 from realtime.engine import factory
 from realtime.errors import EngineUnavailable
-from realtime.tools.doctor.finding import Check, Finding, fail, ok, skip, warn
-from realtime.tools.doctor.service import Service, nodes_of
+from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
+from realtime.tools.doctor.service import RunningService, nodes_of
 
 CONNECTIONS = 10
 """New connections, enough to reach every process behind one address most likely."""
@@ -20,13 +20,13 @@ ONE_PROCESS = (
 )
 
 
-def checks(service: Service) -> Iterator[Check]:
+def checks(service: RunningService) -> Iterator[DoctorCheck]:
     """Yield the checks of the processes, by `info` of the server API."""
-    yield Check("processes", partial(processes, service))
-    yield Check("version", partial(version, service))
+    yield DoctorCheck("processes", partial(processes, service))
+    yield DoctorCheck("version", partial(version, service))
 
 
-def processes(service: Service) -> Finding:
+def processes(service: RunningService) -> Finding:
     """Check that the processes know each other, and use the Redis of these settings."""
     if not service.api_is_open:
         return skip("the server API is closed, so the processes cannot be counted")
@@ -43,7 +43,7 @@ def processes(service: Service) -> Finding:
     return _memory(service, listed)
 
 
-def version(service: Service) -> Finding:
+def version(service: RunningService) -> Finding:
     """Check that all processes have the version that is installed here."""
     here, found = realtime.__version__, service.versions
     if not found:
@@ -56,7 +56,7 @@ def version(service: Service) -> Finding:
     return ok(f"the service has version {here}, as here")
 
 
-def _memory(service: Service, listed: dict[str, str]) -> Finding:
+def _memory(service: RunningService, listed: dict[str, str]) -> Finding:
     """With the memory engine, each process lists only itself."""
     met = dict(listed)
     for _ in range(CONNECTIONS):
@@ -74,7 +74,7 @@ def _memory(service: Service, listed: dict[str, str]) -> Finding:
     return ok("one process, as the memory engine needs")
 
 
-def _shared(service: Service, listed: dict[str, str]) -> Finding:
+def _shared(service: RunningService, listed: dict[str, str]) -> Finding:
     """With Redis, the service and this process must list the same nodes."""
     try:
         here = {node["uid"] for node in realtime.info()}

@@ -18,7 +18,7 @@ from realtime.engine.redis.servers import BlockingClient
 from realtime.errors import EngineUnavailable
 from realtime.redis.redirects import Redirected
 from realtime.serving import serving
-from realtime.tools.doctor.finding import Check, Finding, fail, ok, skip, warn
+from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
 from realtime.tools.doctor.network import judge_skew
 
 MIN_VERSION = (6, 2)
@@ -50,7 +50,7 @@ class Shard:
         return {name: value for name, colon, value in pairs if colon}
 
 
-def checks(config: Config) -> Iterator[Check]:
+def checks(config: Config) -> Iterator[DoctorCheck]:
     """Yield the checks of each server; for one that does not answer, only a failure."""
     bus = serving.redis_bus(config)
     if bus is None:
@@ -58,7 +58,7 @@ def checks(config: Config) -> Iterator[Check]:
     try:
         servers = bus.examined()
     except EngineUnavailable as error:
-        yield Check("redis", partial(away, error))
+        yield DoctorCheck("redis", partial(away, error))
         return
     for number, (label, client) in enumerate(servers, 1):
         shard = Shard(label, client)
@@ -66,9 +66,9 @@ def checks(config: Config) -> Iterator[Check]:
         try:
             _ = shard.info
         except EngineUnavailable as error:
-            yield Check(name, partial(away, error))
+            yield DoctorCheck(name, partial(away, error))
             continue
-        yield Check(name, partial(version, shard))
+        yield DoctorCheck(name, partial(version, shard))
         for what, check in (
             ("layout", partial(layout, config, bus)),
             ("role", role),
@@ -78,7 +78,7 @@ def checks(config: Config) -> Iterator[Check]:
             ("subscribers", subscribers),
             ("clock", partial(clock, config)),
         ):
-            yield Check(f"{name} {what}", partial(check, shard))
+            yield DoctorCheck(f"{name} {what}", partial(check, shard))
 
 
 def away(error: EngineUnavailable) -> Finding:

@@ -14,14 +14,14 @@ from realtime.auth import issue
 from realtime.config.options import Config
 from realtime.monitoring.application import READY
 from realtime.tools import websocket
-from realtime.tools.remote import Remote, Response, Unreachable, find_api_path
+from realtime.tools.remote import Remote, RemoteResponse, Unreachable, find_api_path
 from realtime.tools.websocket import Closed, WebSocket, open_websocket
 
 TOKEN_TTL = 120
 """Seconds. With a clock a minute off, a token is still valid, and a wrong key is recognised."""
 
 
-class Connected(NamedTuple):
+class ConnectOutcome(NamedTuple):
     """The result of a connect command. Either `reply` or `closed` is None."""
 
     reply: dict[str, Any] | None
@@ -32,7 +32,7 @@ class Connected(NamedTuple):
     seconds: float
 
 
-class Service:
+class RunningService:
     """The service at a URL. Its requests raise Unreachable."""
 
     def __init__(self, remote: Remote, config: Config) -> None:
@@ -41,7 +41,7 @@ class Service:
         self.path = config.websocket_handler_prefix
 
     @cached_property
-    def plain(self) -> Response:
+    def plain(self) -> RemoteResponse:
         """The answer to a plain request for the path of the WebSocket."""
         return self.remote.request("GET", self.path, {})
 
@@ -51,12 +51,12 @@ class Service:
         _ = self.plain
         return time.time()
 
-    def plain_from(self, origin: str) -> Response:
+    def plain_from(self, origin: str) -> RemoteResponse:
         """Return the answer to a plain request for that path from a page of an origin."""
         return self.remote.request("GET", self.path, {"Origin": origin})
 
     @cached_property
-    def upgrade(self) -> Response:
+    def upgrade(self) -> RemoteResponse:
         """The answer to a handshake without an origin."""
         return self.upgrade_from("")
 
@@ -65,7 +65,7 @@ class Service:
         """Whether the endpoint opened a WebSocket; False also without the package websockets."""
         return websocket.INSTALLED and self.upgrade.status == 101
 
-    def upgrade_from(self, origin: str) -> Response:
+    def upgrade_from(self, origin: str) -> RemoteResponse:
         """Return the answer to a handshake from a page of an origin."""
         with open_websocket(self.remote, self.path, origin) as (response, _):
             return response
@@ -90,7 +90,7 @@ class Service:
         )
 
     @cached_property
-    def connected(self) -> Connected:
+    def connected(self) -> ConnectOutcome:
         """The result of a connect command with a token made here, for a user ID of its own."""
         expires_at = int(time.time()) + TOKEN_TTL
         token = issue.connection_token(
@@ -103,8 +103,8 @@ class Service:
             seconds = time.monotonic() - began
             now = time.time()
         if isinstance(message, Closed):
-            return Connected(None, message, expires_at, now, seconds)
-        return Connected(first(message), None, expires_at, now, seconds)
+            return ConnectOutcome(None, message, expires_at, now, seconds)
+        return ConnectOutcome(first(message), None, expires_at, now, seconds)
 
     @cached_property
     def refusal(self) -> Closed | None:
@@ -114,7 +114,7 @@ class Service:
             message = socket.receive()
         return message if isinstance(message, Closed) else None
 
-    def ask(self, method: str, key: str | None = None) -> Response:
+    def ask(self, method: str, key: str | None = None) -> RemoteResponse:
         """Send a command without params to the server API, on a new connection.
 
         Args:
@@ -124,12 +124,12 @@ class Service:
         return self.remote.command(method, b"{}", self.config.api_key if key is None else key)
 
     @cached_property
-    def ready(self) -> Response:
+    def ready(self) -> RemoteResponse:
         """The answer to the question whether it is ready."""
         return self.remote.request("GET", self.config.health_handler_prefix + READY, {})
 
     @cached_property
-    def info(self) -> Response:
+    def info(self) -> RemoteResponse:
         """The answer to the command `info`."""
         return self.ask("info")
 
@@ -155,7 +155,7 @@ class Service:
         return is_open and find_api_path() is not None
 
 
-def nodes_of(response: Response) -> dict[str, str]:
+def nodes_of(response: RemoteResponse) -> dict[str, str]:
     """Return the nodes in an answer to `info`: uid → name. Empty if it is another answer."""
     try:
         reply = json.loads(response.body)

@@ -16,7 +16,7 @@ from realtime.hooks.site import GROUPS
 from realtime.server_api.durable import PendingRows
 from realtime.serving import serving
 from realtime.tools.base import count
-from realtime.tools.doctor.finding import Check, Finding, fail, ok, skip, warn
+from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
 
 MIN_TOKEN_SECRET = 32
 """Least bytes of an HMAC SHA-256 key (RFC 7518, 3.2)."""
@@ -27,7 +27,7 @@ FOREIGN_ORIGIN = "https://elsewhere.invalid"
 LOCAL_HOSTS = ("localhost", "127.0.0.1", "[::1]")
 
 
-def checks(config: Config) -> Iterator[Check]:
+def checks(config: Config) -> Iterator[DoctorCheck]:
     """Yield the checks of the settings."""
     for name, check in (
         ("ways in", ways_in),
@@ -36,9 +36,9 @@ def checks(config: Config) -> Iterator[Check]:
         ("origins", origins),
         ("database", database),
     ):
-        yield Check(name, partial(check, config))
+        yield DoctorCheck(name, partial(check, config))
     if serving.pending is not None:
-        yield Check("pending", partial(pending, serving.pending))
+        yield DoctorCheck("pending", partial(pending, serving.pending))
 
 
 def pending(rows: PendingRows) -> Finding:

@@ -18,8 +18,8 @@ from django.core.management.base import CommandError, CommandParser
 
 from realtime.config import sources
 from realtime.tools.base import Answer, Options, SubCommand, escape_for_terminal
-from realtime.tools.init.files import Change, NotWritten, write
-from realtime.tools.init.plan import OPTION_VARIABLES, Part, make_plan
+from realtime.tools.init.files import FileChange, NotWritten, write
+from realtime.tools.init.plan import OPTION_VARIABLES, PlannedPart, make_plan
 from realtime.tools.init.probe import VARIABLE
 
 NEXT = """\
@@ -79,7 +79,7 @@ def _ask(as_json: bool) -> None:
         raise CommandError("Nothing was written.")
 
 
-def _describe(part: Part) -> str:
+def _describe(part: PlannedPart) -> str:
     """Return what a file needs, without control characters of the site."""
     if part.change:
         return _diff(part.change)
@@ -91,7 +91,7 @@ def _describe(part: Part) -> str:
     return f"{name}: {reason}. {advice}:\n\n{code}"
 
 
-def _value(parts: Sequence[Part], *, written: bool) -> dict[str, object]:
+def _value(parts: Sequence[PlannedPart], *, written: bool) -> dict[str, object]:
     return {
         "changes": [
             {"name": part.name, "diff": _diff(part.change)} for part in parts if part.change
@@ -105,7 +105,7 @@ def _value(parts: Sequence[Part], *, written: bool) -> dict[str, object]:
     }
 
 
-def _diff(change: Change) -> str:
+def _diff(change: FileChange) -> str:
     """Return a change as a unified diff."""
     old, new = (
         [line.rstrip("\r") for line in text.decode(errors="replace").split("\n")][:-1]

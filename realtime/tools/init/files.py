@@ -37,7 +37,7 @@ class Source(NamedTuple):
     tree: ast.Module
 
 
-class Change(NamedTuple):
+class FileChange(NamedTuple):
     """A file and what becomes of it."""
 
     name: str
@@ -71,7 +71,7 @@ def read(directory: Path, path: Path) -> Source:
     return Source(str(target.relative_to(directory)), target, content, text, tree)
 
 
-def append(source: Source, block: str) -> Change:
+def append(source: Source, block: str) -> FileChange:
     """Return the change that adds a block at the end, behind an empty line.
 
     Raises:
@@ -87,10 +87,10 @@ def append(source: Source, block: str) -> Change:
         ast.parse(after)
     except (SyntaxError, ValueError):
         raise NotSure("it is written in a way to which nothing can be added") from None
-    return Change(source.name, source.path, source.content, after)
+    return FileChange(source.name, source.path, source.content, after)
 
 
-def write(changes: Sequence[Change]) -> None:
+def write(changes: Sequence[FileChange]) -> None:
     """Change files.
 
     Both texts of each file are written beside it first. Then the new files take the places of the

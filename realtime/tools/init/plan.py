@@ -24,7 +24,7 @@ from typing import NamedTuple
 from realtime.checks import asgi_source
 from realtime.config.sources import DEFAULT_ENV_PREFIX
 from realtime.tools.init import files, urls
-from realtime.tools.init.files import Change, NotSure, Source
+from realtime.tools.init.files import FileChange, NotSure, Source
 from realtime.tools.init.site import Facts, look
 
 KEY_BYTES = 32
@@ -85,12 +85,12 @@ urlpatterns = [path("{API_PATH}", include("{API_URLS}")), *urlpatterns]
 _NAMED = re.compile(r"""DJANGO_SETTINGS_MODULE["'\],\s=]+["']([\w.]*\w)["']""")
 
 
-class Part(NamedTuple):
+class PlannedPart(NamedTuple):
     """What one file needs: nothing, a change, or the hand of its author."""
 
     name: str
     """Path of the file in the project."""
-    change: Change | None = None
+    change: FileChange | None = None
     reason: str = ""
     """Why its author has to make the change; "" if there is one, or none is needed."""
     block: str = ""
@@ -102,7 +102,7 @@ class Part(NamedTuple):
 class Plan(NamedTuple):
     """What a site still needs."""
 
-    parts: list[Part]
+    parts: list[PlannedPart]
     untried: list[str]
     """Settings that do not run here, each with the reason."""
 
@@ -166,11 +166,13 @@ class _Planning:
 
     # settings
 
-    def settings(self) -> Part:
+    def settings(self) -> PlannedPart:
         name = _file(self.site.settings or "settings")
         if self.site.error:
             every = self._settings_block([*APPS, PANEL], asgi=True, options=True)
-            return Part(name, reason=f"the settings do not run: {self.site.error}", block=every)
+            return PlannedPart(
+                name, reason=f"the settings do not run: {self.site.error}", block=every
+            )
         there = set.intersection(*(set(facts.apps) for facts in self.tried))
         needed = [*APPS, PANEL] if ADMIN in there else [*APPS]
         missing = [app for app in needed if app not in there]
@@ -179,11 +181,11 @@ class _Planning:
             not facts.has_options for facts in self.tried
         )
         if not (missing or asgi or options):
-            return Part(name)
+            return PlannedPart(name)
         block = partial(self._settings_block, missing, asgi=asgi, options=options)
         if unsure := ", ".join(sorted(self._unsure({*needed}))):
             reason = f"whether {unsure} is installed may depend on the environment"
-            return Part(name, reason=reason, block=block())
+            return PlannedPart(name, reason=reason, block=block())
         reasons = []
         for module in self.site.modules:
             name = str(Path(module.file).relative_to(self.directory))
@@ -194,9 +196,9 @@ class _Planning:
             except NotSure as error:
                 reasons.append((name, str(error)))
             else:
-                return Part(change.name, change, block=tried)
+                return PlannedPart(change.name, change, block=tried)
         name, reason = [*reasons, (name, "no file of the project has a list INSTALLED_APPS")][0]
-        return Part(name, reason=reason, block=block())
+        return PlannedPart(name, reason=reason, block=block())
 
     def _try(self, file: str, block: str, apps: Sequence[str]) -> None:
         """Raise NotSure where some settings do not get what a block at the end of a file says."""
@@ -267,7 +269,7 @@ class _Planning:
             return ""
         return match[1] if match else ""
 
-    def asgi(self) -> Part:
+    def asgi(self) -> PlannedPart:
         module, _, name = self.asgi_path.rpartition(".")
         block = ASGI.format(name=name)
         try:
@@ -276,10 +278,10 @@ class _Planning:
             is_new = asgi_source.find(module) is None
             if is_new:
                 block = NEW_ASGI.format(name=name, settings=self.served or self.site.settings)
-            return Part(_file(module), None, str(error), block, is_new)
+            return PlannedPart(_file(module), None, str(error), block, is_new)
         service = asgi_source.has_service(module)
         if service:
-            return Part(source.name)
+            return PlannedPart(source.name)
         bound = _bound(source.tree)
         reason = ""
         if service is None:
@@ -292,15 +294,15 @@ class _Planning:
 
     # urls.py
 
-    def urls(self) -> Part:
+    def urls(self) -> PlannedPart:
         try:
             if not self.site.root:
                 raise NotSure("the settings name no ROOT_URLCONF")
             source = self._open(self.site.root)
         except NotSure as error:
-            return Part(_file(self.site.root or "urls"), reason=str(error), block=URLS)
+            return PlannedPart(_file(self.site.root or "urls"), reason=str(error), block=URLS)
         if urls.includes(source.tree, API_URLS, self._open):
-            return Part(source.name)
+            return PlannedPart(source.name)
         bound = _bound(source.tree)
         reason = ""
         if "urlpatterns" not in bound and "*" not in bound:
@@ -311,7 +313,7 @@ class _Planning:
             reason = "the name include or path is in use there"
         elif urls.takes(source.tree, API_PATH, self._open):
             reason = f"a view of the site gets {API_PATH!r}: put the service first, or elsewhere"
-            return Part(source.name, reason=reason, block=URLS_FIRST)
+            return PlannedPart(source.name, reason=reason, block=URLS_FIRST)
         return _part(source, reason, URLS)
 
     def _open(self, module: str) -> Source:
@@ -326,13 +328,13 @@ class _Planning:
         return files.read(self.directory, Path(spec.origin))
 
 
-def _part(source: Source, reason: str, block: str) -> Part:
+def _part(source: Source, reason: str, block: str) -> PlannedPart:
     if not reason:
         try:
-            return Part(source.name, files.append(source, block), block=block)
+            return PlannedPart(source.name, files.append(source, block), block=block)
         except NotSure as error:
             reason = str(error)
-    return Part(source.name, reason=reason, block=block)
+    return PlannedPart(source.name, reason=reason, block=block)
 
 
 def _file(module: str) -> str:

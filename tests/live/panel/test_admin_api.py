@@ -108,7 +108,6 @@ REFUSED: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("case", REFUSED)
 def test_what_is_not_the_password_is_a_bad_request(ask: Ask, case: str) -> None:
     response = ask(AUTH, **REFUSED[case])
-
     assert (response.status_code, response.text) == (400, "Bad Request\n")
     assert response.headers["Content-Type"].startswith("text/plain")
 
@@ -117,21 +116,18 @@ def test_what_is_not_the_password_is_a_bad_request(ask: Ask, case: str) -> None:
 @pytest.mark.parametrize("path", [AUTH, API])
 def test_other_methods_are_refused_with_an_empty_body(ask: Ask, path: str, method: str) -> None:
     response = ask(path, method, params={"password": PASSWORD})
-
     assert (response.status_code, response.content) == (405, b"")
 
 
 @pytest.mark.parametrize("path", [AUTH, API])
 def test_endpoints_set_no_cookie_and_are_not_cached(ask: Ask, path: str) -> None:
     response = ask(path, data={"password": PASSWORD})
-
     assert "Set-Cookie" not in response.headers
     assert "no-store" in response.headers["Cache-Control"]
 
 
 def test_tokens_differ(ask: Ask) -> None:
     tokens = {ask(AUTH, data={"password": PASSWORD}).json()["token"] for _ in range(3)}
-
     assert len(tokens) == 3
     assert not any(set(token) & set(" \t,;\"'") for token in tokens)
 
@@ -149,7 +145,6 @@ def test_too_many_attempts_are_answered_429_whatever_the_password(ask: Ask) -> N
 
 def test_right_passwords_are_not_counted(ask: Ask) -> None:
     statuses = {ask(AUTH, data={"password": PASSWORD}).status_code for _ in range(12)}
-
     assert statuses == {200}
 
 
@@ -161,7 +156,6 @@ def test_scheme_is_in_any_case(ask: Ask, token: str, scheme: str) -> None:
     response = ask(
         API, content='{"method":"info"}', headers={"Authorization": f"{scheme}  {token}"}
     )
-
     assert response.status_code == 200
 
 
@@ -201,31 +195,24 @@ REFUSED_HEADERS: dict[str, Callable[[float], str | None]] = {
 def test_commands_without_a_valid_token_are_refused(ask: Ask, case: str) -> None:
     value = REFUSED_HEADERS[case](time.time())
     headers = {} if value is None else {"Authorization": value.encode("latin-1")}
-
     response = ask(API, content='{"method":"info"}', headers=headers)
-
     assert (response.status_code, response.content) == (401, b"")
 
 
 def test_token_is_valid_for_30_days(ask: Ask) -> None:
     old = signin.issue_token(CONFIG, time.time() - MONTH + 60)
-
     (reply,) = run(ask, old, {"method": "channels"})
-
     assert "result" in reply
 
 
 def test_cookie_of_an_operator_is_no_credential(ask: Ask) -> None:
     cookies = {"Cookie": f"realtime_operator_token={sealed_session(time.time())}"}
-
     response = ask(API, content='{"method":"info"}', headers=cookies)
-
     assert response.status_code == 401
 
 
 def test_status_page_of_the_reference_panel_finds_what_it_shows(ask: Ask, token: str) -> None:
     replies = [run(ask, token, {"method": "info", "params": {}}) for _ in range(2)]
-
     for (reply,) in replies:
         (node,) = reply["result"]["nodes"]
         assert {"name", "version", "uptime", "num_channels", "num_clients", "num_users"} <= set(
@@ -282,14 +269,11 @@ def test_bodies_and_statuses_are_those_of_the_server_api(ask: Ask, token: str) -
 
 def test_body_beyond_the_limit_is_refused(ask: Ask, token: str) -> None:
     headers = {"Authorization": f"token {token}"}
-
     response = ask(API, content=b" " * 3_000_000, headers=headers)
-
     assert response.status_code == 413
 
 
 def test_admin_of_django_stands_behind_the_endpoints(ask: Ask) -> None:
     response = ask("/admin/login/", "GET")
-
     assert response.status_code == 200
     assert "id_username" in response.text

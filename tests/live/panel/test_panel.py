@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from contextlib import closing
-
 import httpx
 import pytest
 from django.contrib.admin.models import LogEntry
 
-from tests.live.panel_site import OPERATOR, PASSWORD, Guests, log_in
-from tests.live.panel_staff import VISITOR, Staff, logged
+from tests.live.panel_site import OPERATOR, Guests
+from tests.live.panel_staff import Staff, logged
 from tests.live.publish_page import PAGE, errors_of_channel, field, recent, send
 from tests.protocol_client import ProtocolClient
 from tests.ready_site import ReadySite
@@ -26,7 +24,6 @@ async def test_publication_reaches_a_subscriber(
     staff: Staff, subscriber: ProtocolClient, unique: str, user: str
 ) -> None:
     response = send(staff[user], unique, '{"text": "hi"}')
-
     assert await subscriber.publication() == {"data": {"text": "hi"}}
     assert f"Published into {unique}." in response.text
 
@@ -35,7 +32,6 @@ async def test_data_arrive_as_they_were_typed(
     operator: httpx.Client, subscriber: ProtocolClient, unique: str
 ) -> None:
     send(operator, unique, '{"b":1.0,"a":12345678901234567890123}')
-
     await subscriber.publication()
     assert '{"b":1.0,"a":12345678901234567890123}' in str(subscriber.frames[-1])
 
@@ -74,7 +70,6 @@ def test_unknown_namespace_is_an_error_of_the_channel_field(
     operator: httpx.Client, unique: str
 ) -> None:
     response = send(operator, f"nope-{unique}:a", '"kept"')
-
     assert response.status_code == 200
     assert "Error 102: namespace not found." in errors_of_channel(response.text)
     assert field(response.text, "data") == '"kept"'
@@ -85,38 +80,5 @@ def test_page_keeps_the_channel_for_the_next_publication(
     operator: httpx.Client, unique: str
 ) -> None:
     response = send(operator, unique, "1")
-
     assert response.history[0].status_code == 302
     assert field(response.text, "channel") == unique
-
-
-def test_anonymous_visitor_is_sent_to_the_login(staffed_site: ReadySite) -> None:
-    response = httpx.get(staffed_site.address + PAGE)
-
-    assert response.status_code == 302
-    assert response.headers["Location"] == f"/admin/login/?next={PAGE}"
-
-
-def test_user_who_is_no_staff_is_sent_to_the_login(staffed_site: ReadySite) -> None:
-    with closing(log_in(staffed_site.address, PASSWORD, VISITOR)) as browser:
-        assert browser.get(PAGE).url.path == "/admin/login/"
-
-
-@pytest.mark.parametrize("method", ["GET", "POST"])
-def test_staff_without_the_permission_get_403(staff: Staff, unique: str, method: str) -> None:
-    browser = staff["newcomer"]
-
-    response = browser.get(PAGE) if method == "GET" else send(browser, unique)
-
-    assert response.status_code == 403
-
-
-@pytest.mark.parametrize(("user", "shown"), [("editor", True), ("newcomer", False)])
-def test_index_shows_the_page_to_those_who_may_use_it(staff: Staff, user: str, shown: bool) -> None:
-    assert (f'href="{PAGE}"' in staff[user].get("/admin/").text) is shown
-
-
-def test_form_of_another_site_is_refused(operator: httpx.Client, unique: str) -> None:
-    response = operator.post(PAGE, data={"channel": unique, "data": "1"})
-
-    assert response.status_code == 403

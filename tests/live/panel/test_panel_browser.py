@@ -79,9 +79,7 @@ def test_page_follows_the_theme_of_the_admin(browser: Chrome, visit: Visit, page
 def test_theme_button_of_the_admin_works_under_the_policy(browser: Chrome, visit: Visit) -> None:
     visit("overview")
     theme = browser.find_element(By.TAG_NAME, "html").get_attribute("data-theme")
-
     browser.find_element(By.CLASS_NAME, "theme-toggle").click()
-
     assert browser.find_element(By.TAG_NAME, "html").get_attribute("data-theme") != theme
 
 

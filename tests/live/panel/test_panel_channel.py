@@ -50,9 +50,7 @@ async def test_subscribers_clients_and_users_are_counted(
     channel = f"demo:{unique}"
     for user in ("17", "17", "18"):
         await guests.open(user, channel)
-
     found = summary(shown(operator, channel))
-
     assert found == {"Subscribers": 3, "Clients present": 3, "Users present": 2, "Kept": 0}
 
 
@@ -113,9 +111,7 @@ async def test_user_is_shown_as_text(
     operator: httpx.Client, guests: Guests, unique: str, user: str
 ) -> None:
     await guests.open(user, f"demo:{unique}")
-
     html = section(shown(operator, f"demo:{unique}"), "clients")
-
     assert users_in(html) == [user]
     assert f'href="{page_path("user", user=user)}"' in html
     assert "<script" not in html
@@ -175,9 +171,7 @@ async def test_publication_of_a_client_names_it(
 ) -> None:
     client = await guests.open(unique, f"demo:{unique}")
     await client.result("publish", {"channel": f"demo:{unique}", "data": 1})
-
     html = section(shown(operator, f"demo:{unique}"), "history")
-
     assert f">{unique}<" in html
     assert client.client in html
 
@@ -208,9 +202,7 @@ def test_data_of_a_publication_that_is_gone_are_not_there(
     channel = f"demo:{unique}"
     panel_server.publish(channel, 1)
     path = page_path("channel") + "data/"
-
     response = operator.get(path, params={"channel": channel, "offset": offset})
-
     assert response.history[0].status_code == 302
     assert "The history no longer has this publication." in response.text
 
@@ -220,7 +212,6 @@ def test_data_of_a_publication_that_is_gone_are_not_there(
 
 def test_channel_that_nobody_uses_is_explained(operator: httpx.Client, unique: str) -> None:
     html = shown(operator, f"demo:{unique}")
-
     assert "This channel has no subscribers and no history." in html
     assert "The history is empty at the moment." in html
     assert "No client is subscribed at the moment." in html
@@ -228,7 +219,6 @@ def test_channel_that_nobody_uses_is_explained(operator: httpx.Client, unique: s
 
 def test_channel_without_presence_and_history_says_so(operator: httpx.Client, unique: str) -> None:
     html = shown(operator, unique)
-
     assert "This channel keeps no history." in section(html, "history")
     assert "Presence is off in this channel" in section(html, "clients")
     assert summary(html) == {"Subscribers": 0}
@@ -260,7 +250,6 @@ def test_name_that_no_channel_can_have_is_explained(
     operator: httpx.Client, unique: str, name: str, title: str, error: str
 ) -> None:
     response = operator.get(page_path("channel", channel=name.format(unique)))
-
     assert response.status_code == 404
     assert title in response.text
     assert error in response.text
@@ -269,7 +258,6 @@ def test_name_that_no_channel_can_have_is_explained(
 
 def test_page_without_a_channel_asks_for_one(operator: httpx.Client) -> None:
     response = operator.get(page_path("channel"))
-
     assert response.status_code == 200
     assert "Enter the name of a channel" in response.text
     assert re.search(r'<input [^>]*name="channel" value=""', response.text)

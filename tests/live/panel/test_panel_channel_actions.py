@@ -88,21 +88,11 @@ def test_viewer_sees_no_link_to_act_and_is_refused(
     assert kept(panel_server, channel) == [1]
 
 
-def test_removal_from_another_site_is_refused(
-    panel_server: PanelServer, operator: httpx.Client, unique: str
-) -> None:
-    panel_server.publish(f"demo:{unique}", 1)
-
-    assert operator.post(remove_path(f"demo:{unique}")).status_code == 403
-    assert kept(panel_server, f"demo:{unique}") == [1]
-
-
 @pytest.mark.parametrize("channel", ["{}", "nope:{}", "\u00e9{}"], ids=["off", "102", "107"])
 def test_removal_where_nothing_can_be_kept_says_so_and_logs_nothing(
     operator: httpx.Client, unique: str, channel: str
 ) -> None:
     response = removal(operator, channel.format(unique))
-
     assert "The channel keeps no history." in response.text
     assert unique not in operator.get("/admin/").text
 
@@ -113,7 +103,6 @@ def test_removal_where_nothing_can_be_kept_says_so_and_logs_nothing(
 def test_publish_link_names_the_channel(operator: httpx.Client, unique: str) -> None:
     channel = f"demo:{unique}&x=?#"
     [link] = re.findall(r'id="channel-publish" href="([^"]*)"', shown(operator, channel))
-
     assert unescape(link) == page_path("publication", channel=channel)
 
 
@@ -143,6 +132,5 @@ def test_there_is_no_token_for_what_is_no_channel(
     viewer: httpx.Client, channel: str, code: int
 ) -> None:
     response = viewer.get(page_path("channel") + "token/", params={"channel": channel})
-
     assert response.status_code == 404
     assert response.json()["code"] == code

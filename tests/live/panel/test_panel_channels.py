@@ -39,7 +39,6 @@ async def test_channel_is_listed_with_its_subscribers(
 ) -> None:
     await guests.open("17", f"{unique}-one", f"{unique}-two")
     await guests.open("17", f"{unique}-two")
-
     assert rows(listed(operator, q=unique)) == {f"{unique}-one": 1, f"{unique}-two": 2}
 
 
@@ -48,9 +47,7 @@ async def test_channel_leaves_the_list_with_its_last_subscriber(
 ) -> None:
     client = await guests.open("17", unique)
     assert unique in rows(listed(operator, q=unique))
-
     await client.result("unsubscribe", {"channel": unique})
-
     html = listed(operator, q=unique)
     assert rows(html) == {}
     assert "No channel with a subscriber matches" in html
@@ -76,7 +73,6 @@ async def test_page_that_does_not_exist_is_one_that_does(
     operator: httpx.Client, guests: Guests, unique: str, page: str
 ) -> None:
     await guests.open("17", unique)
-
     assert unique in rows(listed(operator, q=unique, page=page))
 
 
@@ -117,7 +113,6 @@ async def test_hostile_name_is_shown_as_text_and_linked_whole(
 
 async def test_search_is_kept_in_its_field(operator: httpx.Client) -> None:
     html = listed(operator, q='"><b>never-a-channel')
-
     field = html.partition('id="q"')[2].partition(">")[0]
     assert 'value="&quot;&gt;&lt;b&gt;never-a-channel"' in field
 

@@ -131,9 +131,7 @@ async def test_command_that_was_not_confirmed_is_not_run(
 def test_last_commands_can_be_forgotten(browser: Chrome, visit: Visit) -> None:
     visit("console")
     run(browser, "info", "{}")
-
     browser.find_element(By.ID, "history-clear").click()
-
     assert not browser.find_element(By.ID, "history").is_displayed()
     visit("console")
     assert history(browser) == []

@@ -61,7 +61,6 @@ async def test_totals_count_clients_users_and_channels(
     await alone.open("17", f"{unique}-one", f"{unique}-two")
     await alone.open("17", f"{unique}-two")
     await alone.open("18")
-
     assert tiles(operator) == {"Nodes": 1, "Clients": 3, "Users": 2, "Channels": 2}
 
 
@@ -101,9 +100,7 @@ async def test_data_hold_the_page_s_live_parts_as_they_are_now(
     operator: httpx.Client, alone: Guests, unique: str
 ) -> None:
     await alone.open("17", unique)
-
     answer = asked(operator, "data")
-
     assert answer["available"] is True
     assert dict(TILE.findall(answer["parts"]["overview-live"]))["Channels"] == "1"
     assert node_row(answer["parts"]["overview-nodes"])["Clients"] == "1"
@@ -113,14 +110,12 @@ def test_memory_engine_shows_no_round_trip_and_nothing_to_worry_about(
     operator: httpx.Client,
 ) -> None:
     html = page(operator)
-
     assert "Redis" not in html
     assert "panel-warnings" not in html
 
 
 def test_charts_are_there_without_a_script(operator: httpx.Client) -> None:
     [renewed] = asked(operator, "hour")["parts"].items()
-
     for html in (page(operator), renewed[1]):
         assert html.count('<figure class="panel-chart"') == 6
         assert 'aria-label="published per second: ' in html
@@ -129,5 +124,4 @@ def test_charts_are_there_without_a_script(operator: httpx.Client) -> None:
 
 def test_start_of_the_node_is_among_the_events(operator: httpx.Client) -> None:
     html = operator.get(page_path("events", kind="nodes")).text
-
     assert re.search(r"<bdi>Node \S+ started\.</bdi>", html)

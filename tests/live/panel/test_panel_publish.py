@@ -71,7 +71,6 @@ def test_version_without_history_is_an_error_of_the_channel(
     operator: httpx.Client, unique: str
 ) -> None:
     html = send(operator, unique, version="1").text
-
     assert "Error 108: not available." in errors_of_channel(html)
     assert '<details class="panel-more" id="more" open>' in html
 
@@ -95,7 +94,6 @@ def test_publication_into_many_channels_is_one_line_of_the_last_ones(
 ) -> None:
     # with data of its own: what another test has just published would be on the same line
     html = send(operator, " ".join(f"{unique}-{n}" for n in range(8)), f'"{unique}"').text
-
     first, *others = recent(html)
     assert [f"{unique}-{n}" in first for n in range(8)] == [True] * 5 + [False] * 3
     assert "and 3 more" in first
@@ -106,7 +104,6 @@ def test_list_of_channels_is_kept_for_the_next_publication(
     operator: httpx.Client, unique: str
 ) -> None:
     response = send(operator, f'{unique} "{unique} b"')
-
     assert field(response.text, "channel") == f'{unique}\n"{unique} b"'
 
 
@@ -114,9 +111,7 @@ def test_list_of_channels_too_long_for_an_address_is_left_out_of_it(
     operator: httpx.Client, unique: str
 ) -> None:
     names = " ".join(f"{unique}-{n}-{'x' * 200}" for n in range(100))
-
     response = send(operator, names, confirmed="1")
-
     assert response.status_code == 200
     assert "Published into 100 channels" in response.text
     assert "and 90 more" in response.text
@@ -127,9 +122,7 @@ def test_more_channels_than_can_be_counted_are_refused_and_kept(
     operator: httpx.Client, unique: str
 ) -> None:
     names = [f"{unique}-{n}" for n in range(MAX_CHANNELS + 1)]
-
     html = send(operator, "\n".join(names), '"kept"', confirmed="1").text
-
     assert f"{MAX_CHANNELS + 1} channels are too many; the limit is {MAX_CHANNELS}" in html
     assert field(html, "channel").split() == names
     assert field(html, "data") == '"kept"'
@@ -168,9 +161,7 @@ async def test_refused_channel_is_named_next_to_the_field_and_nothing_goes_out(
 
 def test_errors_of_many_channels_are_cut_with_their_number(operator: httpx.Client) -> None:
     names = " ".join(f"nope-namespace:{n:02}" for n in range(13))
-
     errors = errors_of_channel(send(operator, names).text)
-
     assert "nope-namespace:09: Error 102" in errors
     assert "nope-namespace:10" not in errors
     assert "3 more channels are refused." in errors

@@ -62,9 +62,7 @@ def test_mistake_the_script_lets_through_is_refused_by_the_server_with_its_place
     screen: PublishScreen, unique: str
 ) -> None:
     screen.fill(unique, '{"a":\n  b}')
-
     screen.submit_without_script()
-
     assert "Not valid JSON at line 2, column 3:" in screen.error_of("data")
     assert screen.texts == (unique, '{"a":\n  b}')
     assert screen.marked_line == 2
@@ -75,7 +73,6 @@ def test_refused_channel_is_told_next_to_its_field_with_nothing_lost(
 ) -> None:
     screen.fill("nope-namespace:a demo:b", '{"n": 1.50}')
     screen.publish()
-
     assert "nope-namespace:a: Error 102: namespace not found." in screen.error_of("channel")
     assert screen.texts == ("nope-namespace:a demo:b", '{"n": 1.50}')
 
@@ -88,9 +85,7 @@ async def test_reach_follows_what_is_typed(
 ) -> None:
     await guests.open("17", unique)
     screen.channels.send_keys(f"{unique} demo:{unique}")
-
     screen.until(lambda: "2 channels, 1 subscriber" in screen.reach, "what it reaches")
-
     screen.channels.send_keys(" nope-namespace:a")
     screen.until(lambda: "1 refused: nothing is sent" in screen.reach, "the refusal")
     assert "Error 102: namespace not found." in screen.reach
@@ -101,7 +96,6 @@ HOSTILE = "<img/src=x/onerror=document.title='gone'>"
 
 def test_hostile_name_is_text_in_what_it_reaches(screen: PublishScreen, unique: str) -> None:
     screen.channels.send_keys(unique + HOSTILE)
-
     screen.until(lambda: unique + HOSTILE in screen.reach, "the name")
     assert "gone" not in screen.browser.title
 
@@ -176,9 +170,7 @@ def test_draft_is_offered_after_a_reload_and_restored(screen: PublishScreen, uni
 def test_draft_that_is_discarded_is_offered_no_more(screen: PublishScreen, unique: str) -> None:
     screen.fill(unique, "1")
     screen.open()
-
     screen.browser.find_element(By.CSS_SELECTOR, "#draft [data-action=discard]").click()
-
     assert screen.draft == ""
     assert screen.open().draft == ""
 
@@ -186,7 +178,6 @@ def test_draft_that_is_discarded_is_offered_no_more(screen: PublishScreen, uniqu
 def test_draft_is_gone_when_it_was_published(screen: PublishScreen, unique: str) -> None:
     screen.fill(unique, f'"{unique}"')
     screen.publish()
-
     assert screen.messages == [f"Published into {unique}."]
     assert unique not in screen.kept_in_browser
     assert "sent=" not in screen.browser.current_url
@@ -198,9 +189,7 @@ def test_draft_stays_while_the_server_refuses(screen: PublishScreen, unique: str
     screen.publish()
     assert "Error 102" in screen.error_of("channel")
     assert screen.draft == "", "what is in the form is offered to it"
-
     screen.open()
-
     assert "was not published" in screen.draft
 
 
@@ -208,9 +197,7 @@ def test_draft_of_another_operator_is_not_offered(screen: PublishScreen, unique:
     screen.fill(unique, "1")
     screen.open()
     assert "was not published" in screen.draft
-
     screen.rename_owner_of_drafts("admin:operator", "admin:somebody")
-
     assert screen.open().draft == ""
     assert unique in screen.kept_in_browser, "the other one lost it"
 
@@ -256,10 +243,8 @@ async def test_buttons_stay_under_the_pointer_when_the_reach_appears(
     await guests.open("17", unique)
     buttons = [screen.button("default"), screen.button("check")]
     before = [button.rect for button in buttons]
-
     screen.fill(unique, "1")
     screen.until(lambda: "1 subscriber" in screen.reach, "what it reaches")
-
     assert [button.rect for button in buttons] == before
 
 
@@ -280,7 +265,6 @@ async def test_control_and_enter_publish_from_the_editor(
 def test_user_of_the_form_is_led_to_the_first_mistake(screen: PublishScreen) -> None:
     screen.fill("", "1")
     screen.publish()
-
     assert "This field is required." in screen.error_of("channel")
     assert screen.focused == "channel"
 

@@ -65,7 +65,6 @@ def test_place_of_a_mistake_is_the_first_character_that_cannot_stand(
 ) -> None:
     """One page for all rows: each costs a round trip to the browser only."""
     found = {text: run(screen, "check", text) for text, _, _ in BROKEN + MORE_BROKEN}
-
     assert {text: at and (at["line"], at["column"]) for text, at in found.items()} == {
         text: (line, column) for text, line, column in BROKEN + MORE_BROKEN
     }
@@ -134,10 +133,8 @@ LAID_OUT = """\
 
 def test_buttons_lay_out_without_touching_the_spelling(screen: PublishScreen) -> None:
     screen.fill("", SPELLING)
-
     screen.action("format")
     assert screen.texts[1] == LAID_OUT
-
     screen.action("compact")
     assert screen.texts[1] == SPELLING.replace("[ ]", "[]")
 
@@ -146,19 +143,15 @@ def test_layout_can_be_undone(screen: PublishScreen) -> None:
     screen.data.send_keys('{"a":1}')
     screen.action("format")
     assert screen.texts[1] == '{\n  "a": 1\n}'
-
     chain = ActionChains(screen.browser)
     chain.key_down(Keys.CONTROL).send_keys("z").key_up(Keys.CONTROL).perform()
-
     assert screen.texts[1] == '{"a":1}'
 
 
 @pytest.mark.parametrize("action", ["format", "compact"])
 def test_button_leads_to_the_mistake_instead(screen: PublishScreen, action: str) -> None:
     screen.fill("", "[1\n2]")
-
     screen.action(action)
-
     assert screen.texts[1] == "[1\n2]"
     assert screen.cursor == 3
 
@@ -172,7 +165,6 @@ SIZES = [('"hi"', "4"), ('"\u00e9"', "4"), ('"\u20ac"', "5"), ('"\U0001f600"', "
 @pytest.mark.parametrize(("text", "size"), SIZES)
 def test_size_is_told_in_bytes(screen: PublishScreen, text: str, size: str) -> None:
     screen.fill("", text)
-
     screen.until(lambda: screen.state == f"Valid JSON, {size} B", "the size")
 
 
@@ -205,7 +197,6 @@ TYPED = [
 )
 def test_keys_indent(screen: PublishScreen, keys: list[str], text: str) -> None:
     screen.data.send_keys(*keys)
-
     assert screen.texts[1] == text
     assert screen.focused == "data"
 
@@ -213,10 +204,8 @@ def test_keys_indent(screen: PublishScreen, keys: list[str], text: str) -> None:
 def test_tab_moves_all_lines_that_are_selected(screen: PublishScreen) -> None:
     screen.fill("", "[\n1,\n\n2\n]")
     screen.select_in_editor(2, 7)
-
     screen.press(Keys.TAB)
     assert screen.texts[1] == "[\n  1,\n\n  2\n]"
-
     screen.data.send_keys(Keys.SHIFT, Keys.TAB, Keys.NULL)
     assert screen.texts[1] == "[\n1,\n\n2\n]"
 
@@ -225,21 +214,17 @@ def test_tab_moves_all_lines_that_are_selected(screen: PublishScreen) -> None:
 def test_escape_sets_the_tab_key_free(screen: PublishScreen, back: bool) -> None:
     screen.data.send_keys("1", Keys.ESCAPE)
     screen.until(lambda: "The Tab key now leaves the editor." in screen.state, "the way out")
-
     screen.data.send_keys(*([Keys.SHIFT, Keys.TAB, Keys.NULL] if back else [Keys.TAB]))
-
     assert screen.focused == ("Compact" if back else "Tags, version and more")
     assert screen.texts[1] == "1"
 
 
 def test_tab_indents_again_after_another_key(screen: PublishScreen) -> None:
     screen.data.send_keys("1", Keys.ESCAPE, "2", Keys.TAB)
-
     assert screen.texts[1] == "12  "
     assert screen.focused == "data"
 
 
 def test_way_out_of_the_editor_is_told_to_screen_readers(screen: PublishScreen) -> None:
     described = str(screen.data.get_attribute("aria-describedby")).split()
-
     assert "Esc, then Tab leaves the editor." in " ".join(map(screen.text_of, described))

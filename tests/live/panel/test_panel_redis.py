@@ -118,7 +118,6 @@ async def test_users_who_are_online_count_once_however_many_nodes_have_them(
 
 def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client) -> None:
     wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
-
     html = text(operator)
     assert "Redis round trip" in html
     table = html.partition('id="nodes"')[2]
@@ -131,9 +130,7 @@ def test_node_that_is_gone_without_a_word_is_worth_a_warning(
     first, second = cluster(2, redis, environment={"TEST_DATABASE": database}, **OPTIONS)
     with closing(sign_in(first.address, PASSWORD)) as browser:
         wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(browser), what="two nodes")
-
         second.kill()
-
         wait_until(lambda: "has been silent for" in text(browser), 40, "a warning")
         assert "<dt>Nodes</dt><dd>1 <small>of 2</small></dd>" in text(browser)
 
@@ -207,7 +204,6 @@ def test_pages_say_that_redis_is_away_and_come_back_with_it(
 @pytest.mark.usefixtures("redis_is_away")
 def test_publication_is_kept_in_the_form_while_redis_is_away(operator: httpx.Client) -> None:
     response = post(operator, page_path("publication"), channel="news", data='"kept in the form"')
-
     assert "Redis cannot be reached" in response.text
     assert "&quot;kept in the form&quot;" in response.text
     assert 'id="recent"' not in response.text, "it was logged"

@@ -93,10 +93,8 @@ def test_watch_sees_what_would_run_and_what_the_policy_blocks(signed_in: Watched
 def test_overview_shows_the_name_of_a_node_as_text(page: Watched) -> None:
     page.open("/")
     page.run("window.before = document.getElementById('nodes')")
-
     # drawn anew by the script
     page.until(lambda: page.run("return !window.before.isConnected"), "a newer table")
-
     assert page.shows("#nodes bdi", f"node{MARKUP}")
 
 
@@ -148,7 +146,6 @@ async def test_channel_page_shows_all_of_it_as_text(
 @pytest.mark.parametrize("name", [f"no{MARKUP}:x", f"x{MARKUP}\u202e", ADDRESS])
 def test_name_of_no_channel_is_text_in_its_explanation(page: Watched, name: str) -> None:
     page.open(path("channel/", channel=name))
-
     assert page.shows(".panel-subject", name)
 
 
@@ -158,7 +155,6 @@ def test_user_is_text_on_every_page_about_it(
     page: Watched, channel: str, user: str, part: str
 ) -> None:
     page.open(path(part, user=user, channel=channel))
-
     assert page.shows("bdi", user)
     if part == "user/":
         assert page.shows("#user-connections bdi", channel)
@@ -168,10 +164,8 @@ def test_user_is_text_on_every_page_about_it(
 
 def test_message_about_a_user_is_text(page: Watched, user: str) -> None:
     page.open(path("user/disconnect/", user=user))
-
     page.click("#content-main form [type=submit]")
     page.until(lambda: page.shows(".messagelist", user), "the message")
-
     assert page.shows("bdi", user)
 
 
@@ -256,7 +250,6 @@ def test_console_shows_all_of_it_as_text(
 
 def test_namespaces_show_the_name_of_the_node_as_text(page: Watched) -> None:
     page.open("/namespaces/")
-
     assert page.shows("code", f"node{MARKUP}")
 
 

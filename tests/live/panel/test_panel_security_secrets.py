@@ -70,9 +70,7 @@ def test_no_page_and_no_line_of_the_log_holds_a_secret(
     name: str,
 ) -> None:
     token = browser.get("/channel/token/", params={"channel": unique}).json()["token"]
-
     response = browser.get(url("standalone", name))
-
     held = (*secrets, browser.cookies[COOKIE], token)
     assert [secret for secret in held if secret in response.text] == []
     assert [secret for secret in held if quote(secret) in str(response.url)] == []
@@ -100,7 +98,6 @@ def test_missing_page_tells_nothing_of_the_site(
 ) -> None:
     with visitor(server) as browser:
         response = browser.get(path)
-
     assert response.status_code == 404
     assert not any(secret in response.text for secret in secrets)
     assert "urlpatterns" not in response.text
@@ -157,7 +154,6 @@ def test_token_for_tools_opens_no_page(server: Server) -> None:
 def test_password_in_an_address_signs_nobody_in(server: Server, method: str) -> None:
     with visitor(server) as browser:
         response = browser.request(method, SIGN_IN, params={"password": PASSWORD})
-
         assert response.status_code == 200
         assert PASSWORD not in response.text
         assert not is_open(browser)

@@ -33,9 +33,7 @@ def page(tail_page: TailPage) -> TailPage:
 
 def test_publications_come_newest_first_with_their_offsets(page: TailPage, unique: str) -> None:
     page.open(f"demo:{unique}")
-
     page.publish({"n": 1}, {"n": 2})
-
     page.until(lambda: len(page.data) == 2, "both publications")
     assert page.data == ['{"n": 2}', '{"n": 1}']
     assert page.texts("#tail-list .panel-offset") == ["#2", "#1"]
@@ -91,9 +89,7 @@ HOSTILE = [
 @pytest.mark.parametrize("text", HOSTILE, ids=["markup", "right to left and emoji"])
 def test_payload_is_shown_as_text(page: TailPage, unique: str, text: str) -> None:
     page.open(f"demo:{unique}")
-
     page.publish({text: text})
-
     page.until(lambda: page.data, "the publication")
     assert json.loads(page.data[0]) == {text: text}
     assert page.texts("#tail-list img") == []
@@ -163,9 +159,7 @@ def test_paused_tail_keeps_the_newest_of_very_many(page: TailPage, unique: str) 
 
 def test_list_does_not_grow_beyond_its_bound(page: TailPage, unique: str) -> None:
     page.open(f"demo:{unique}")
-
     page.publish(*range(HELD + 20))
-
     page.until(lambda: page.data[:1] == [str(HELD + 19)], "the last publication")
     assert len(page.kinds) <= HELD + 1
 
@@ -189,9 +183,7 @@ def test_clear_empties_the_list(page: TailPage, unique: str) -> None:
     page.open(f"demo:{unique}")
     page.publish(1)
     page.until(lambda: page.data, "the publication")
-
     page.element("tail-clear").click()
-
     assert page.data == []
     assert page.texts("#tail-empty") == ["Nothing has arrived yet."]
 
@@ -244,9 +236,7 @@ def test_every_button_that_copies_says_what(page: TailPage, unique: str) -> None
     page.open(f"demo:{unique}")
     page.publish("one", "two")
     page.until(lambda: len(page.data) == 2, "both publications")
-
     names = page.browser.execute_script(NAMES_OF_COPY)
-
     assert names == [f"Copy publication #{offset}" for offset in (3, 2, 1)]
 
 

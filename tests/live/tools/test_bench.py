@@ -44,7 +44,6 @@ def test_two_nodes_lose_nothing(shared_cluster: Cluster) -> None:
 
 def test_text_says_that_all_is_well(serve: Callable[..., Server]) -> None:
     finished = run_here({}, "bench", serve(server="realtime").address, *SMALL)
-
     assert (finished.returncode, finished.stderr) == (0, "")
     first, *_, last = finished.stdout.splitlines()
     assert first.startswith("connected  6, ")
@@ -120,7 +119,6 @@ def test_its_processes_end_with_it(
 
 def test_service_that_is_away_is_one_sentence() -> None:
     finished = run_here({}, "bench", "http://127.0.0.1:1")
-
     assert finished.returncode == 1
     assert finished.stderr == "CommandError: http://127.0.0.1:1: nothing listens there\n"
 
@@ -164,6 +162,5 @@ def test_other_hosts_are_loaded_only_when_that_is_confirmed() -> None:
 )
 def test_arguments_out_of_bounds_are_refused(arguments: tuple[str, ...]) -> None:
     finished = run_here({}, "bench", "http://127.0.0.1:1", *arguments)
-
     assert finished.returncode == 2
     assert f"argument {arguments[0]}: invalid number up to" in finished.stderr

@@ -92,7 +92,6 @@ async def test_channels_with_a_subscriber_are_listed(
 ) -> None:
     client = await connect(console.server)
     await client.result("subscribe", {"channel": unique})
-
     assert unique in console.json("channels")["channels"]
     assert unique in console.text("channels").splitlines()
 
@@ -120,10 +119,8 @@ def _compact(publication: dict[str, Any]) -> str:
 
 def test_info_lists_the_process_that_serves(console: Console) -> None:
     [node] = console.server.api("info")["result"]["nodes"]
-
     [listed] = console.json("info")["nodes"]
     [_, row] = console.text("info").splitlines()
-
     assert (listed["uid"], listed["name"]) == (node["uid"], node["name"])
     assert row.split()[:3] == [node["name"], node["uid"], node["version"]]
 
@@ -132,9 +129,7 @@ async def test_disconnect_closes_the_connections_of_a_user(
     console: Console, connect: Connect, unique: str
 ) -> None:
     client = await connect(console.server, user=unique)
-
     assert console.json("disconnect", unique) == {}
-
     assert await client.closed() == FORCED
 
 
@@ -144,9 +139,7 @@ async def test_unsubscribe_ends_subscriptions_of_a_user(
 ) -> None:
     client = await connect(console.server, user=unique)
     await client.result("subscribe", {"channel": unique})
-
     assert console.json("unsubscribe", unique, *([unique] if named else [])) == {}
-
     push = await client.push()
     assert (push["type"], push["channel"]) == (3, unique)
 
@@ -156,7 +149,6 @@ async def test_unsubscribe_ends_subscriptions_of_a_user(
 
 def test_error_of_the_service_is_said_with_its_code(console: Console, tmp_path: Path) -> None:
     finished = console.run_alone(tmp_path, "presence", "off:a", "--json")
-
     assert finished.returncode == 1
     assert json.loads(finished.stdout) == {"error": {"code": 108, "message": "not available"}}
     assert finished.stderr == "CommandError: The service answers 108: not available.\n"
@@ -164,7 +156,6 @@ def test_error_of_the_service_is_said_with_its_code(console: Console, tmp_path: 
 
 def test_memory_engine_without_a_url_leads_to_the_url(tmp_path: Path) -> None:
     finished = run(tmp_path, {}, "publish", "a", "1", "--json")
-
     assert finished.returncode == 1
     assert "--url http://127.0.0.1:8000" in json.loads(finished.stdout)["error"]["message"]
     assert "--url http://127.0.0.1:8000" in finished.stderr
@@ -173,9 +164,7 @@ def test_memory_engine_without_a_url_leads_to_the_url(tmp_path: Path) -> None:
 
 def test_redis_that_is_away_is_said_without_its_password(tmp_path: Path) -> None:
     url = f"redis://:hidden@127.0.0.1:{refusing_port()}/0"
-
     finished = run(tmp_path, {"redis_url": url}, "info")
-
     assert finished.returncode == 1
     assert finished.stderr.startswith("CommandError: Redis is not available: redis://127.0.0.1:")
     assert "hidden" not in finished.stderr
@@ -191,7 +180,6 @@ def test_key_that_does_not_fit_is_said(
     serve: Callable[..., Server], settings: Settings, key: str, message: str
 ) -> None:
     settings.REALTIME = {**KEYS, "api_key": key}
-
     with pytest.raises(CommandError, match=message):
         call("info", "--url", serve(**OPTIONS).address)
 
@@ -208,14 +196,12 @@ URLS = {
 @pytest.mark.parametrize(("url", "message"), URLS.items(), ids=URLS)
 def test_url_that_leads_nowhere_is_said(settings: Settings, url: str, message: str) -> None:
     settings.REALTIME = KEYS
-
     with pytest.raises(CommandError, match=message):
         call("info", "--url", url)
 
 
 def test_nothing_that_listens_is_said(settings: Settings) -> None:
     settings.REALTIME = KEYS
-
     with pytest.raises(CommandError, match="nothing listens there"):
         call("info", "--url", f"http://127.0.0.1:{refusing_port()}")
 
@@ -224,7 +210,6 @@ def test_certificate_that_nobody_knows_is_said(
     own_server: Callable[..., Server], settings: Settings
 ) -> None:
     settings.REALTIME = KEYS
-
     with pytest.raises(CommandError, match="its certificate is not accepted"):
         call("info", "--url", own_server(server="daphne-tls").address)
 
@@ -232,7 +217,6 @@ def test_certificate_that_nobody_knows_is_said(
 def test_urlconf_without_the_server_api_is_said(settings: Settings) -> None:
     settings.REALTIME = KEYS
     settings.ROOT_URLCONF = "tests.site.urls_without_api"
-
     with pytest.raises(CommandError, match=r"the URLconf has no server API\. Add path"):
         call("info", "--url", "http://127.0.0.1:9")
 
@@ -260,13 +244,11 @@ def kept(server: Server, channel: str) -> list[Any]:
 )
 def test_any_json_value_is_published(server: Server, unique: str, data: str, value: object) -> None:
     call("publish", unique, data, "--url", server.address)
-
     assert kept(server, unique) == [value]
 
 
 def test_text_is_published_as_a_string(server: Server, unique: str) -> None:
     call("publish", unique, '{"a": 1} "b"', "--text", "--url", server.address)
-
     assert kept(server, unique) == ['{"a": 1} "b"']
 
 
@@ -277,9 +259,7 @@ def test_data_are_read_from_standard_input(
     server: Server, unique: str, tmp_path: Path, arguments: list[str], value: object
 ) -> None:
     words = ("publish", unique, "-", "--url", server.address, *arguments)
-
     finished = run(tmp_path, OPTIONS, *words, stdin="[1]\n")
-
     assert finished.returncode == 0, finished.stderr
     assert kept(server, unique) == [value]
 
@@ -288,14 +268,11 @@ def test_data_are_read_from_standard_input(
 def test_data_that_are_not_json_are_refused(server: Server, unique: str, data: str) -> None:
     with pytest.raises(CommandError, match=r"The data are not JSON.*--text"):
         call("publish", unique, data, "--url", server.address)
-
     assert kept(server, unique) == []
 
 
 def test_names_that_others_chose_cannot_steer_the_terminal(server: Server, unique: str) -> None:
     call("publish", unique, "\x9b2J", "--text", "--url", server.address)
-
     printed = call("history", unique, "--url", server.address)
-
     assert "\\x9b2J" in printed
     assert "\x9b" not in printed

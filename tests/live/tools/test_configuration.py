@@ -25,7 +25,6 @@ def ids(value: dict[str, Any]) -> list[tuple[str, str]]:
 
 def test_right_configuration_is_said(settings: Settings) -> None:
     settings.REALTIME = {"client_anonymous": True}
-
     assert call("checkconfig") == "The configuration is valid."
     assert call_json("checkconfig") == {"ok": True, "messages": []}
 
@@ -45,7 +44,6 @@ def test_mistakes_are_told_with_id_and_hint_and_fail(tmp_path: Path) -> None:
 
 def test_mistakes_are_told_as_json(tmp_path: Path) -> None:
     finished = run(tmp_path, {"presense": True, "publish": True}, "checkconfig", "--json")
-
     value = json.loads(finished.stdout)
     assert finished.returncode == 1
     assert value["ok"] is False
@@ -75,9 +73,7 @@ def test_options_of_a_file_with_nested_names_are_told(settings: Settings, tmp_pa
 
 def test_warnings_alone_do_not_fail(settings: Settings) -> None:
     settings.REALTIME = {"publish": True, "client_anonymous": True}
-
     value = call_json("checkconfig")
-
     assert value["ok"] is True
     assert ids(value) == [("realtime.W003", "warning")]
 
@@ -85,7 +81,6 @@ def test_warnings_alone_do_not_fail(settings: Settings) -> None:
 def test_silenced_warnings_are_not_told(settings: Settings) -> None:
     settings.REALTIME = {"publish": True, "client_anonymous": True}
     settings.SILENCED_SYSTEM_CHECKS = ["realtime.W003"]
-
     assert call_json("checkconfig") == {"ok": True, "messages": []}
 
 
@@ -94,7 +89,6 @@ def test_checks_of_other_apps_are_not_told(settings: Settings) -> None:
     settings.REALTIME = {"client_anonymous": True}
     with pytest.raises(SystemCheckError, match=r"staticfiles\.E001"):
         call_command("check")
-
     assert call_json("checkconfig")["messages"] == []
 
 
@@ -105,7 +99,6 @@ def test_checks_of_other_apps_are_not_told(settings: Settings) -> None:
 )
 def test_other_commands_lead_to_checkconfig(settings: Settings, arguments: list[str]) -> None:
     settings.REALTIME = {"presense": True}
-
     with pytest.raises(
         CommandError, match=r"Unknown option 'presense' \(from settings\)\. See: .* checkconfig"
     ):
@@ -114,7 +107,6 @@ def test_other_commands_lead_to_checkconfig(settings: Settings, arguments: list[
 
 def test_key_that_is_none_leads_to_checkconfig(settings: Settings) -> None:
     settings.REALTIME = {"token_rsa_public_key": "not PEM"}
-
     with pytest.raises(CommandError, match=r"token_rsa_public_key is not .*\. See: .*checkconfig"):
         call("checktoken", "x")
 
@@ -132,13 +124,11 @@ def fragment() -> dict[str, Any]:
 
 def test_settings_fragment_is_a_configuration() -> None:
     config = load(fragment())
-
     assert config.namespaces["chat"].history_recover
 
 
 def test_secrets_are_long_and_new_each_time() -> None:
     one, other = fragment(), fragment()
-
     secrets = [each[name] for each in (one, other) for name in ("token_hmac_secret_key", "api_key")]
     assert len(set(secrets)) == 4
     assert min(map(len, secrets)) >= 32
@@ -147,9 +137,7 @@ def test_secrets_are_long_and_new_each_time() -> None:
 @pytest.mark.parametrize("arguments", [["--format", "json"], ["--json"]], ids=" ".join)
 def test_json_is_a_config_file_without_mistakes(tmp_path: Path, arguments: list[str]) -> None:
     config = json.loads(call("genconfig", *arguments))
-
     finished = run(tmp_path, config, "checkconfig", "--json")
-
     assert finished.returncode == 0, finished.stdout
     assert json.loads(finished.stdout) == {"ok": True, "messages": []}
 

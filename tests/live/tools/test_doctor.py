@@ -52,7 +52,6 @@ NETWORK = (
 @pytest.mark.parametrize("server", ["daphne", "uvicorn"])
 def test_healthy_service_passes(serve: Serve, tmp_path: Path, server: str) -> None:
     found = examine_alone(tmp_path, OPTIONS, "--url", serve(server=server, **OPTIONS).address)
-
     assert set(statuses(found, *NETWORK, "processes", "version", "configuration")) == {"ok"}
     assert found["server"]["found"].startswith(server)
 
@@ -72,7 +71,6 @@ def test_people_read_a_line_for_each_check(
 
 def test_secrets_are_not_printed(serve: Serve, tmp_path: Path) -> None:
     finished = run(tmp_path, OPTIONS, "doctor", "--url", serve(**OPTIONS).address)
-
     assert SECRET not in finished.stdout + finished.stderr
     assert API_KEY not in finished.stdout + finished.stderr
 
@@ -80,7 +78,6 @@ def test_secrets_are_not_printed(serve: Serve, tmp_path: Path) -> None:
 def test_proxy_that_passes_everything_on_passes(own_options: None, serve: Serve) -> None:
     with front_proxy(serve(**OPTIONS).port) as proxy:
         found = visit(proxy.address)
-
     assert set(statuses(found, *NETWORK)) == {"ok"}
 
 
@@ -90,9 +87,7 @@ def test_service_of_another_version_is_noticed(
     address = serve(**OPTIONS).address
     running = realtime.__version__
     monkeypatch.setattr(realtime, "__version__", f"{running}+20261123183531.g1a2b3c4d5")
-
     found = visit(address)["version"]
-
     assert found["status"] == "warn"
     assert found["found"].startswith(f"the service has version {running}, here it is {running}+2")
 
@@ -102,7 +97,6 @@ def test_service_of_another_version_is_noticed(
 
 def test_service_that_is_not_there_fails_and_ends_the_visit(own_options: None) -> None:
     found = visit(f"http://127.0.0.1:{refusing_port()}")
-
     assert found["service"]["status"] == "fail"
     assert "nothing listens there" in found["service"]["found"]
     assert "upgrade" not in found
@@ -111,7 +105,6 @@ def test_service_that_is_not_there_fails_and_ends_the_visit(own_options: None) -
 def test_service_that_does_not_answer_fails_in_time(own_options: None) -> None:
     with socket.create_server(("127.0.0.1", 0)) as silent:
         found = visit(f"http://127.0.0.1:{silent.getsockname()[1]}", "--timeout", "0.2")
-
     assert found["service"]["status"] == "fail"
     assert "no answer within 0.2 s" in found["service"]["found"]
 
@@ -149,7 +142,6 @@ def test_status_of_a_refused_upgrade_is_explained(
 ) -> None:
     with answering(status, {}) as url:
         found = visit(url)
-
     assert found["upgrade"]["status"] == "fail"
     assert f"answers {status} " in found["upgrade"]["found"]
     assert advice in found["upgrade"]["advice"]
@@ -158,7 +150,6 @@ def test_status_of_a_refused_upgrade_is_explained(
 def test_redirection_is_told_with_where_it_leads(own_options: None) -> None:
     with answering(301, {"Location": "https://example.org/"}) as url:
         found = visit(url)
-
     assert found["service"]["status"] == "fail"
     assert "redirects to https://example.org/" in found["service"]["found"]
 
@@ -166,7 +157,6 @@ def test_redirection_is_told_with_where_it_leads(own_options: None) -> None:
 def test_answer_that_only_looks_like_a_websocket_fails(own_options: None) -> None:
     with answering(200, {"Upgrade": "websocket", "Connection": "Upgrade"}, upgrade=101) as url:
         found = visit(url)
-
     assert found["upgrade"]["status"] == "fail"
     assert "a wrong one" in found["upgrade"]["found"]
 
@@ -174,7 +164,6 @@ def test_answer_that_only_looks_like_a_websocket_fails(own_options: None) -> Non
 def test_answer_that_upgrades_what_asks_for_nothing_fails(own_options: None) -> None:
     with answering(101, {"Upgrade": "websocket", "Connection": "Upgrade"}) as url:
         found = visit(url)
-
     assert found["service"]["status"] == "fail"
     assert "does not speak HTTP" in found["service"]["found"]
 
@@ -183,7 +172,6 @@ def test_answer_that_upgrades_what_asks_for_nothing_fails(own_options: None) -> 
 def test_redirection_to_nowhere_is_told(own_options: None, place: str) -> None:
     with answering(302, {"Location": place}) as url:
         found = visit(url)
-
     assert found["service"]["status"] == "fail"
     assert "redirects to" in found["service"]["found"]
 
@@ -211,7 +199,6 @@ def test_certificate_that_nobody_knows_fails(
     own_options: None, own_server: Callable[..., Server]
 ) -> None:
     found = visit(own_server(server="daphne-tls").address)
-
     assert found["service"]["status"] == "fail"
     assert "certificate is not accepted" in found["service"]["found"]
 
@@ -221,9 +208,7 @@ def test_asgi_module_that_does_not_wrap_the_site_is_named(
     own_options: None, own_server: Callable[..., Server], server: str
 ) -> None:
     url = own_server(server=server, application="tests.site.asgi_unwrapped:application").address
-
     found = visit(url)
-
     assert found["upgrade"]["status"] == "fail"
     assert "asgi.py" in found["upgrade"]["advice"]
     assert found["api"]["status"] == "fail"
@@ -255,9 +240,7 @@ def test_origin_of_the_site_that_is_refused_is_named(
 ) -> None:
     settings.REALTIME = {**KEYS, "allowed_origins": ["https://example.org"]}
     url = own_server(allowed_origins=["https://example.org"]).address
-
     found = visit(url)
-
     assert statuses(found, "upgrade", "origin") == ["ok", "fail"]
     assert f"'{url}' to allowed_origins" in found["origin"]["advice"]
 
@@ -265,25 +248,20 @@ def test_origin_of_the_site_that_is_refused_is_named(
 def test_origin_that_gets_in_against_the_options_is_named(own_options: None, serve: Serve) -> None:
     with front_proxy(serve(**OPTIONS).port, change=without_header("Origin")) as proxy:
         found = visit(proxy.address)
-
     assert found["origin"]["status"] == "warn"
     assert "remove the header Origin" in found["origin"]["advice"]
 
 
 def test_service_with_another_token_key_is_named(settings: Settings, serve: Serve) -> None:
     settings.REALTIME = {**KEYS, "token_hmac_secret_key": "another one, and long enough, too"}
-
     found = visit(serve(**OPTIONS).address)
-
     assert found["connect"]["status"] == "fail"
     assert "another token_hmac_secret_key" in found["connect"]["advice"]
 
 
 def test_site_that_makes_no_tokens_connects_nobody(settings: Settings, serve: Serve) -> None:
     settings.REALTIME = {"api_key": API_KEY, "client_anonymous": True}
-
     found = visit(serve(**OPTIONS).address)
-
     assert statuses(found, "upgrade", "connect", "close reason") == ["ok", "skip", "ok"]
 
 
@@ -292,9 +270,7 @@ def test_close_frame_without_advice_is_noticed(
 ) -> None:
     """As with a daphne that cannot take our protocol."""
     url = own_server(application="tests.site.asgi_plain_daphne:application").address
-
     found = visit(url)
-
     assert found["close reason"]["status"] == "warn"
     assert "daphne" in found["close reason"]["advice"]
 
@@ -340,7 +316,6 @@ def test_clock_that_makes_new_tokens_expired_is_named(
 
 def test_without_a_url_the_service_is_said_to_be_left_out(own_options: None) -> None:
     found = findings(call("doctor", "--json"))
-
     assert found["service"]["status"] == "skip"
     assert "--url" in found["service"]["advice"]
 
@@ -353,7 +328,6 @@ def test_timeout_that_is_none_is_refused(own_options: None, timeout: str) -> Non
 
 def test_mistakes_in_the_options_end_the_visit(tmp_path: Path) -> None:
     finished = run(tmp_path, {"presense": True}, "doctor", "--json", "--url", "http://127.0.0.1:9")
-
     assert finished.returncode == 1
     [finding] = json.loads(finished.stdout)["checks"]
     assert (finding["check"], finding["status"]) == ("configuration", "fail")

@@ -23,9 +23,7 @@ pytestmark = pytest.mark.django_db  # the doctor counts pending rows
 
 def test_service_with_another_api_key_is_named(settings: Settings, serve: Serve) -> None:
     settings.REALTIME = {**KEYS, "api_key": "another-key-of-the-server-api"}
-
     found = visit(serve(**OPTIONS).address)
-
     assert statuses(found, "api", "processes") == ["fail", "skip"]
     assert "another api_key" in found["api"]["advice"]
 
@@ -34,7 +32,6 @@ def test_server_api_that_needs_no_key_fails(
     own_options: None, own_server: Callable[..., Server]
 ) -> None:
     found = visit(own_server(api_insecure=True).address)
-
     assert found["api"]["status"] == "fail"
     assert "needs no key" in found["api"]["found"]
 
@@ -56,7 +53,6 @@ def test_closed_server_api_is_not_asked(
     settings: Settings, serve: Serve, options: dict[str, Any]
 ) -> None:
     settings.REALTIME = {**KEYS, **options}
-
     assert statuses(visit(serve(**OPTIONS).address), "api", "processes") == ["skip", "skip"]
 
 
@@ -64,9 +60,7 @@ def test_site_without_the_server_api_is_looked_at_all_the_same(
     own_options: None, settings: Settings, serve: Serve
 ) -> None:
     settings.ROOT_URLCONF = "tests.site.urls_without_api"
-
     found = visit(serve(**OPTIONS).address)
-
     assert statuses(found, "connect", "api", "processes") == ["ok", "skip", "skip"]
     assert found["api"]["found"] == "the URLconf has no server API"
 
@@ -79,6 +73,5 @@ def test_memory_engine_in_several_processes_fails(
 ) -> None:
     with front_proxy(serve(**OPTIONS).port, own_server(**OPTIONS).port) as proxy:
         found = visit(proxy.address)
-
     assert found["processes"]["status"] == "fail"
     assert "redis_url" in found["processes"]["advice"]

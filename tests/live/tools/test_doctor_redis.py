@@ -49,13 +49,11 @@ def test_redis_without_a_disk_is_weighed_by_what_is_kept(
     redis_server: RedisServer, options: dict[str, Any], status: str
 ) -> None:
     found = examine({**options, "redis_url": redis_server.url})
-
     assert found["redis persistence"]["status"] == status
 
 
 def test_redis_that_is_away_fails_and_nothing_more_is_asked() -> None:
     found = examine({"redis_url": f"redis://127.0.0.1:{refusing_port()}/0"})
-
     assert found["redis"]["status"] == "fail"
     assert [name for name in found if name.startswith("redis ")] == []
 
@@ -143,27 +141,23 @@ def test_small_buffers_of_subscribers_are_noticed(
 def test_redis_that_hides_its_settings_is_no_failure(shards: Mapping[str, Findings]) -> None:
     """As hosted ones do."""
     found = shards["hides its settings"]
-
     assert statuses(found, "", "eviction", "subscribers") == ["ok", "ok", "skip"]
 
 
 def test_replica_fails(shards: Mapping[str, Findings]) -> None:
     role = shards["replica"]["role"]
-
     assert role["status"] == "fail"
     assert "redis_sentinels" in role["advice"]
 
 
 def test_cluster_without_partitions_fails(shards: Mapping[str, Findings]) -> None:
     found = shards["cluster"]["layout"]
-
     assert found["status"] == "fail"
     assert "Cluster" in found["found"]
 
 
 def test_cluster_with_partitions_passes(lone_cluster: RedisServer) -> None:
     found = examine({"redis_url": lone_cluster.url, "redis_partitions": 128})
-
     assert statuses(found, "redis", "redis layout", "redis role") == ["ok"] * 3
     assert "128 partitions" in found["redis layout"]["found"]
 
@@ -172,7 +166,6 @@ def test_nodes_with_another_layout_are_noticed(
     redis_server: RedisServer, servers: list[Server], options: dict[str, Any]
 ) -> None:
     found = examine({**options, "redis_partitions": 128})
-
     assert found["redis layout"]["status"] == "fail"
     assert "without hash tags" in found["redis layout"]["found"]
 
@@ -254,20 +247,17 @@ def test_processes_that_share_redis_are_counted(
 ) -> None:
     with front_proxy(*(server.port for server in servers)) as proxy:
         found = examine(options, "--url", proxy.address)
-
     assert found["processes"]["status"] == "ok"
     assert found["processes"]["found"].startswith("2 processes")
 
 
 def test_service_in_another_redis_fails(servers: list[Server], options: dict[str, Any]) -> None:
     found = examine({**options, "redis_prefix": "another"}, "--url", servers[0].address)
-
     assert found["processes"]["status"] == "fail"
     assert "redis_prefix" in found["processes"]["advice"]
 
 
 def test_service_with_redis_and_settings_without_are_told_apart(servers: list[Server]) -> None:
     found = examine({}, "--url", servers[0].address)
-
     assert found["processes"]["status"] == "warn"
     assert "redis_url" in found["processes"]["advice"]

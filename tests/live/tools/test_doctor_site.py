@@ -44,7 +44,6 @@ def test_site_with_a_way_in_passes(settings: Settings, options: dict[str, Any]) 
 def test_site_without_a_way_in_fails(tmp_path: Path) -> None:
     """In a process of its own, where nobody registered hooks."""
     found = examine_alone(tmp_path, {"token_hmac_secret_key": ""})
-
     assert found["ways in"]["status"] == "fail"
     assert "session_authentication" in found["ways in"]["advice"]
 
@@ -63,7 +62,6 @@ def test_short_secrets_are_noticed_and_not_shown(
     settings: Settings, options: dict[str, Any], status: str
 ) -> None:
     found = visit(settings, options)["secrets"]
-
     assert found["status"] == status
     assert "xxx" not in str(found)
     assert "kkk" not in str(found)
@@ -110,9 +108,7 @@ def test_origins_are_compared_with_the_hosts_of_the_site(
     status: str,
 ) -> None:
     options = KEYS if patterns is None else {**KEYS, "allowed_origins": patterns}
-
     found = visit(settings, options, ALLOWED_HOSTS=hosts, CSRF_TRUSTED_ORIGINS=trusted)
-
     assert found["origins"]["status"] == status
 
 
@@ -131,7 +127,6 @@ def test_sessions_are_not_for_pages_of_any_origin(
     settings: Settings, options: dict[str, Any], status: str
 ) -> None:
     found = visit(settings, {**KEYS, **options}, ALLOWED_HOSTS=["www.example.org"])
-
     assert found["origins"]["status"] == status
 
 
@@ -144,9 +139,7 @@ def test_connections_that_hooks_would_keep_are_noticed(
     settings: Settings, age: int | None, status: str
 ) -> None:
     databases = {"default": {**django_settings.DATABASES["default"], "CONN_MAX_AGE": age}}
-
     found = visit(settings, {**KEYS, "session_authentication": True}, DATABASES=databases)
-
     assert found["database"]["status"] == status
 
 
@@ -164,6 +157,5 @@ def test_system_checks_are_summed_up(
     settings: Settings, options: dict[str, Any], status: str
 ) -> None:
     found = visit(settings, {**KEYS, **options})["configuration"]
-
     assert found["status"] == status
     assert ("checkconfig" in found["advice"]) is (status != "ok")

@@ -13,7 +13,7 @@ from realtime.config import sources
 from realtime.serving import serving
 from realtime.tools.commands import SUB_COMMANDS
 from realtime.tools.doctor import network, nodes, redis, site
-from realtime.tools.doctor.service import Service
+from realtime.tools.doctor.service import RunningService
 from realtime.tools.remote import Remote
 from tests.live.tools.command import call, run
 from tests.redis_server import RedisServer
@@ -70,7 +70,7 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
         "session_authentication": True,
     }
     config = sources.current()
-    service = Service(Remote("http://127.0.0.1:9"), config)
+    service = RunningService(Remote("http://127.0.0.1:9"), config)
     # what looks at Redis looks while it is listed, on connections of this process
     there = [
         *site.checks(config),
@@ -90,12 +90,10 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
 
 def test_settings_may_be_named_behind_the_command(tmp_path: Path) -> None:
     finished = run(tmp_path, {}, "checkconfig", "--settings", "tests.settings", settings="")
-
     assert finished.stdout == "The configuration is valid.\n"
 
 
 def test_unknown_command_lists_the_known_ones(tmp_path: Path) -> None:
     finished = run(tmp_path, {}, "pubish")
-
     assert finished.returncode == 2
     assert "publish" in finished.stderr

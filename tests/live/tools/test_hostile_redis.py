@@ -44,7 +44,6 @@ def test_its_errors_are_shown_escaped(
     hostile_redis: str, tmp_path: Path, arguments: tuple[str, ...]
 ) -> None:
     finished = run(tmp_path, {"redis_url": hostile_redis}, *arguments)
-
     shown = finished.stdout + finished.stderr
     assert "\\x1b[2J\\x9b1m\\u202e" in shown
     assert shown.replace("\n", "").isprintable()
@@ -52,6 +51,5 @@ def test_its_errors_are_shown_escaped(
 
 def test_json_has_the_text_as_it_came(hostile_redis: str, tmp_path: Path) -> None:
     finished = run(tmp_path, {"redis_url": hostile_redis}, "info", "--json")
-
     assert finished.stdout.strip().isprintable()
     assert ERROR in json.loads(finished.stdout)["error"]["message"]

@@ -41,9 +41,7 @@ def test_publications_may_have_tags_keys_and_versions(console: Console, unique: 
 async def test_history_names_who_published(console: Console, connect: Connect, unique: str) -> None:
     client = await connect(console.server, user=unique)
     await client.result("publish", {"channel": f"open:{unique}", "data": 1})
-
     row = console.text("history", f"open:{unique}").splitlines()[1]
-
     assert row.split()[3:] == [unique, "1"]
 
 
@@ -70,7 +68,6 @@ def test_broadcast_says_which_channels_are_refused(
     console: Console, unique: str, tmp_path: Path
 ) -> None:
     finished = console.run_alone(tmp_path, "broadcast", unique, "nope:a", "nope:b", "1")
-
     assert (finished.returncode, finished.stdout) == (1, "Published into 1 channel.\n")
     assert finished.stderr == "CommandError: 2 channels refused, 102: namespace not found.\n"
 
@@ -90,6 +87,5 @@ def test_arguments_that_are_none_are_refused(
     settings: Settings, arguments: list[str], message: str
 ) -> None:
     settings.REALTIME = KEYS
-
     with pytest.raises(CommandError, match=message):
         call(*arguments, "--url", "http://127.0.0.1:9")

@@ -52,7 +52,6 @@ async def test_printed_curl_line_reaches_a_client_with_the_printed_token(site: R
 def test_readme_and_page_show_the_printed_line(site: ReadySite) -> None:
     line = site.find(r"^Publish from another terminal:\n  (curl .+)$")
     line = line.replace(site.secret("api_key"), "YOUR_API_KEY")
-
     assert line in html.unescape(httpx.get(site.address + "/demo").text)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert line.replace(str(site.port), "8000") in readme
@@ -60,18 +59,15 @@ def test_readme_and_page_show_the_printed_line(site: ReadySite) -> None:
 
 def test_printed_command_changes_the_password(site: ReadySite) -> None:
     command = site.find(r"^\(shown this once; change it with: (.+)\)$")
-
     finished = subprocess.run(
         ["bash", "-c", f"{command} --help"], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-
     assert "username" in finished.stdout, finished.stderr
     assert command.endswith("changepassword operator")
 
 
 def test_server_prints_only_that_it_listens(site: ReadySite) -> None:
     after = site.log.partition("Ctrl-C stops the server.\n")[2]
-
     assert [line.partition("INFO ")[2][:23] for line in after.splitlines()[:1]] == [
         "daphne.server: Listenin"
     ]
@@ -80,13 +76,11 @@ def test_server_prints_only_that_it_listens(site: ReadySite) -> None:
 @pytest.mark.parametrize("name", ["Demo page", "Admin"])
 def test_printed_address_opens(site: ReadySite, name: str) -> None:
     address = site.find(rf"^{name}: +(http://\S+)$")
-
     assert httpx.get(address, follow_redirects=True).status_code == 200
 
 
 def test_root_leads_to_the_demo_page(site: ReadySite) -> None:
     response = httpx.get(site.address + "/", follow_redirects=True)
-
     assert response.url.path == "/demo"
     assert response.status_code == 200
 
@@ -121,7 +115,6 @@ def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
 def test_demo_page_leads_to_the_documentation(site: ReadySite) -> None:
     page = httpx.get(site.address + "/demo").text
     found = re.search(r'href="(/docs/index\.\w+)">Documentation<', page)
-
     assert found is not None
     first = httpx.get(site.address + found[1])
     assert "Documentation" in first.text
@@ -170,10 +163,8 @@ def sessions(site: ReadySite) -> int:
 
 def test_visitors_of_the_demo_leave_no_session(site: ReadySite) -> None:
     before = sessions(site)
-
     for path in ("/demo", "/demo/token"):
         assert httpx.get(site.address + path).status_code == 200
-
     assert sessions(site) == before
 
 
@@ -192,7 +183,6 @@ async def test_path_that_names_no_static_file_is_unknown(site: ReadySite, name: 
     writer.write(f"GET /static/{name} HTTP/1.1\r\nHost: localhost\r\n\r\n".encode())
     status = (await reader.readline()).split()[1]
     writer.close()
-
     assert status == b"404"
 
 
@@ -240,7 +230,6 @@ def test_port_in_use_is_said_clearly(tmp_path: Path) -> None:
 
 def test_missing_database_is_said_clearly(tmp_path: Path) -> None:
     finished = manage(tmp_path, "serve", "--port", str(free_port()), check=False)
-
     assert finished.returncode != 0
     assert "manage.py migrate" in finished.stderr
     assert "Traceback" not in finished.stderr

@@ -166,16 +166,13 @@ def test_node_that_does_not_answer_is_named_once(
 ) -> None:
     with frozen(servers[1]):
         finished = run_here(options, "tail", "nothing", "--seconds", "3")
-
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.splitlines() == [f"-- No answer from {name_of(servers[1])}"]
 
 
 def test_it_goes_on_while_redis_is_away(tmp_path: Path) -> None:
     options = {"redis_url": "redis://127.0.0.1:1"}
-
     finished = run(tmp_path, options, "tail", "a", "--seconds", "2")
-
     assert (finished.returncode, finished.stderr) == (0, "")
     [line] = finished.stdout.splitlines()
     assert line.startswith("-- Redis is not available: ")
@@ -194,7 +191,6 @@ def test_it_goes_on_while_redis_is_away(tmp_path: Path) -> None:
 )
 def test_it_says_why_there_is_nothing_to_follow(arguments: tuple[str, ...], reason: str) -> None:
     finished = run_here({}, "tail", *arguments)
-
     assert finished.returncode == 1
     assert reason in finished.stderr
 

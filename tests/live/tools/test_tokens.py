@@ -63,9 +63,7 @@ async def test_generated_subscription_token_opens_a_private_channel(
 ) -> None:
     client = await connect(serve(**OPTIONS))
     token = call("gentoken", "--client", client.client, "--channel", f"${unique}", "--ttl", "1h")
-
     result = await client.result("subscribe", {"channel": f"${unique}", "token": token})
-
     assert result["expires"] is True
     assert 3590 <= result["ttl"] <= 3600
 
@@ -76,7 +74,6 @@ def test_token_is_all_that_is_printed() -> None:
 
 def test_token_expires_in_seven_days_unless_told_otherwise() -> None:
     before = int(time.time())
-
     assert before + WEEK <= claims(call("gentoken", "17"))["exp"] <= time.time() + WEEK
 
 
@@ -85,9 +82,7 @@ def test_token_expires_in_seven_days_unless_told_otherwise() -> None:
 )
 def test_time_to_live_has_units(ttl: str, seconds: int) -> None:
     before = int(time.time())
-
     expires_at = call_json("gentoken", "17", "--ttl", ttl)["expires_at"]
-
     assert before + seconds <= expires_at <= time.time() + seconds
 
 
@@ -97,7 +92,6 @@ def test_token_that_never_expires_has_no_exp() -> None:
 
 def test_several_channels_are_given_one_by_one() -> None:
     token = call("gentoken", "17", "--channel", "a", "--channel", "b")
-
     assert claims(token)["channels"] == ["a", "b"]
 
 
@@ -107,7 +101,6 @@ def test_empty_user_makes_an_anonymous_token() -> None:
 
 def test_json_has_the_token_and_its_expiry() -> None:
     value = call_json("gentoken", "17")
-
     assert value == {"token": value["token"], "expires_at": claims(value["token"])["exp"]}
 
 
@@ -132,14 +125,12 @@ def test_wrong_arguments_are_said(arguments: list[str], message: str) -> None:
 
 def test_without_a_key_the_way_to_one_is_said(settings: Settings) -> None:
     settings.REALTIME = {}
-
     with pytest.raises(CommandError, match=r"token_hmac_secret_key.*genconfig"):
         call("gentoken", "17")
 
 
 def test_subscription_token_of_a_user_is_generated_and_checked() -> None:
     token = call("gentoken", "17", "--channel", "$a", "--subscription", "--ttl", "never")
-
     assert claims(token) == {"sub": "17", "channel": "$a"}
     text = call("checktoken", token)
     assert text.startswith("A valid subscription token (HS256).\nuser:       17\nchannel:")
@@ -183,9 +174,7 @@ def test_valid_subscription_token_is_told_with_client_and_channel() -> None:
 
 def test_people_are_told_the_same() -> None:
     token = signed(sub="17", exp=int(time.time()) + 2 * 86400 + 60, channels=["news"])
-
     lines = call("checktoken", token).splitlines()
-
     assert lines[0] == "A valid connection token (HS256)."
     assert [line.split() for line in lines[1:3]] == [["user:", "17"], ["channels:", "news"]]
     assert lines[3].startswith("expires: ")
@@ -216,7 +205,6 @@ def test_expiry_of_a_token_is_not_that_of_what_it_opens(claims: dict[str, Any], 
 
 def test_user_cannot_steer_the_terminal() -> None:
     printed = call("checktoken", signed(sub="\x1b[2J17"))
-
     assert "\\x1b[2J17" in printed
     assert "\x1b" not in printed
 
@@ -284,9 +272,7 @@ def claims_of_expired(token: str) -> dict[str, Any]:
 
 def test_forged_token_is_not_believed_in_what_it_says(tmp_path: Path) -> None:
     token = signed("another key that is long enough, too", sub="admin")
-
     finished = run(tmp_path, {}, "checktoken", token, "--json")
-
     assert finished.returncode == 1
     assert json.loads(finished.stdout) == {"valid": False, "reason": "wrong signature"}
 
@@ -294,9 +280,7 @@ def test_forged_token_is_not_believed_in_what_it_says(tmp_path: Path) -> None:
 @pytest.mark.parametrize("valid", [True, False], ids=["valid", "invalid"])
 def test_neither_secret_nor_token_is_printed(tmp_path: Path, valid: bool) -> None:
     token = signed(SECRET if valid else "another key that is long enough, too", sub="17")
-
     finished = run(tmp_path, {}, "checktoken", token)
-
     assert finished.returncode == int(not valid)
     assert SECRET not in finished.stdout + finished.stderr
     assert token not in finished.stdout + finished.stderr
@@ -304,7 +288,6 @@ def test_neither_secret_nor_token_is_printed(tmp_path: Path, valid: bool) -> Non
 
 def test_token_is_read_from_standard_input(tmp_path: Path) -> None:
     finished = run(tmp_path, {}, "checktoken", "-", "--json", stdin=signed(sub="17") + "\n")
-
     assert finished.returncode == 0, finished.stderr
     assert json.loads(finished.stdout)["user"] == "17"
 
@@ -312,7 +295,6 @@ def test_token_is_read_from_standard_input(tmp_path: Path) -> None:
 def test_key_set_that_cannot_be_fetched_is_no_verdict(settings: Settings) -> None:
     settings.REALTIME = {"token_jwks_public_endpoint": f"http://127.0.0.1:{refusing_port()}/"}
     token = jwt.encode({"sub": "17"}, RSA_KEY, "RS256", headers={"kid": "1"})
-
     with pytest.raises(CommandError, match="The token cannot be checked"):
         call("checktoken", token)
 
@@ -320,7 +302,5 @@ def test_key_set_that_cannot_be_fetched_is_no_verdict(settings: Settings) -> Non
 def test_token_of_a_public_key_is_valid(settings: Settings) -> None:
     public = RSA_KEY.public_key().public_bytes(Encoding.PEM, PublicFormat.SubjectPublicKeyInfo)
     settings.REALTIME = {"token_rsa_public_key": public.decode()}
-
     value = call_json("checktoken", jwt.encode({"sub": "17"}, RSA_KEY, "RS256"))
-
     assert (value["valid"], value["user"], value["algorithm"]) == (True, "17", "RS256")

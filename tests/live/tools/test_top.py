@@ -75,7 +75,6 @@ async def test_text_has_a_row_for_each_and_no_control_characters(
 def test_node_that_does_not_answer_is_named(servers: list[Server], options: dict[str, Any]) -> None:
     with frozen(servers[1]):
         finished = run_here(options, *ONCE)
-
     assert finished.returncode == 0, finished.stderr
     assert f"No answer from {name_of(servers[1])}" in finished.stdout.splitlines()
     assert "\n" + name_of(servers[0]) in finished.stdout
@@ -87,9 +86,7 @@ def test_it_goes_on_until_ctrl_c(
     with GoingOn(tmp_path, options, "top", "--interval", "0.5", "--json") as command:
         looks = [json.loads(command.line()) for _ in range(2)]
         command.signal(signal.SIGINT)
-
         assert command.ended() == (0, "")
-
     assert looks[0]["nodes"][0]["rates"]["cpu"] is not None
     assert len(looks[1]["nodes"]) == 2
 
@@ -100,7 +97,6 @@ def test_it_ends_when_its_pipe_is_closed(
     with GoingOn(tmp_path, options, "top", "--interval", "60") as command:
         command.line()
         command.close_output()
-
         assert command.ended() == (0, "")
 
 
@@ -148,7 +144,6 @@ def test_terminal_shows_one_look_in_place_of_the_other(
 def test_without_redis_it_says_why_it_cannot_look(tmp_path: Path) -> None:
     alone = run_here({}, *ONCE)
     away = run(tmp_path, {"redis_url": "redis://127.0.0.1:1"}, *ONCE, "--json")
-
     assert (alone.returncode, away.returncode) == (1, 1)
     assert "Only processes that share a Redis can see each other" in alone.stderr
     assert json.loads(away.stdout)["error"]["message"].startswith("Redis is not available: ")
@@ -159,6 +154,5 @@ def test_without_redis_it_says_why_it_cannot_look(tmp_path: Path) -> None:
 )
 def test_arguments_out_of_bounds_are_refused(arguments: tuple[str, ...]) -> None:
     finished = run_here({}, "top", *arguments)
-
     assert finished.returncode == 2
     assert f"argument {arguments[0]}" in finished.stderr

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from realtime.tools.bench.results import Received, Sequence
+from realtime.tools.bench.results import ReceivedCounts, Sequence
 
 
 @pytest.mark.parametrize(
@@ -22,18 +22,16 @@ from realtime.tools.bench.results import Received, Sequence
 def test_each_publication_counts_once(
     numbers: list[int], deliveries: int, twice: int, out_of_order: int
 ) -> None:
-    received = Received()
+    received = ReceivedCounts()
     sequence = Sequence(received)
-
     for number in numbers:
         sequence.take(number, 0.1)
-
     assert received.deliveries == deliveries
     assert (received.twice, received.out_of_order) == (twice, out_of_order)
 
 
 def test_latency_is_known_to_two_percent() -> None:
-    received = Received()
+    received = ReceivedCounts()
     for milliseconds in range(1, 1001):
         received.add(milliseconds / 1000)
 
@@ -44,22 +42,21 @@ def test_latency_is_known_to_two_percent() -> None:
 
 
 def test_clock_that_stands_still_is_no_error() -> None:
-    received = Received()
+    received = ReceivedCounts()
     received.add(0.0)
-
     assert received.latency(1.0) == pytest.approx(1e-6, rel=0.03)
-    assert Received().latency(0.5) is None
+    assert ReceivedCounts().latency(0.5) is None
 
 
 def test_processes_are_added_up_from_json() -> None:
-    parts = [Received(), Received(twice=1, out_of_order=2, closed=3)]
+    parts = [ReceivedCounts(), ReceivedCounts(twice=1, out_of_order=2, closed=3)]
     parts[0].add(0.5)
     parts[1].add(0.1)
     parts[1].add(0.5)
 
-    whole = Received()
+    whole = ReceivedCounts()
     for part in parts:
-        whole.join(Received.decoded(json.loads(json.dumps(part.encoded()))))
+        whole.join(ReceivedCounts.decoded(json.loads(json.dumps(part.encoded()))))
 
     assert (whole.deliveries, whole.twice, whole.out_of_order, whole.closed) == (3, 1, 2, 3)
     assert sorted(whole.latencies.values()) == [1, 2]

@@ -26,7 +26,6 @@ def shard_with_skew(skew: float) -> Shard:
 @pytest.mark.parametrize(("margin", "status"), [(60, "ok"), (4, "warn")])
 def test_clock_may_use_half_of_the_margin_of_pages(skew: int, margin: int, status: str) -> None:
     finding = clock(Config(page_margin=margin), shard_with_skew(skew))
-
     assert finding.status == status
     assert ("raise page_margin" in finding.advice) == (status == "warn")
 
@@ -47,6 +46,5 @@ def test_difference_below_the_duration_of_the_question_is_none() -> None:
 @pytest.mark.parametrize(("skew", "status"), [(-20, "warn"), (3600, "fail")])
 def test_clock_that_tokens_suffer_from_is_named_whatever_the_margin(skew: int, status: str) -> None:
     finding = clock(Config(page_margin=10_000), shard_with_skew(skew))
-
     assert finding.status == status
     assert "Tokens" in finding.advice

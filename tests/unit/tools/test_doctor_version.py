@@ -24,15 +24,12 @@ from realtime.tools.doctor.redis import Shard, version
 )
 def test_versions_older_than_the_tested_ones_fail(text: str, status: str) -> None:
     shard = SimpleNamespace(label="a server", info={"redis_version": text})
-
     assert version(cast(Shard, shard)).status == status
 
 
 def test_valkey_is_named_with_its_own_version() -> None:
     info = {"redis_version": "7.2.4", "valkey_version": "9.1.2"}
     shard = SimpleNamespace(label="a server", info=info)
-
     finding = version(cast(Shard, shard))
-
     assert finding.status == "ok"
     assert "Valkey 9.1.2" in finding.found

@@ -15,7 +15,7 @@ import pytest
 from django.core.management.base import CommandError
 
 from realtime.tools.init import files
-from realtime.tools.init.files import Change, NotWritten
+from realtime.tools.init.files import FileChange, NotWritten
 from realtime.tools.init.site import look
 from tests.install.pages import steps
 from tests.server import ROOT
@@ -51,14 +51,12 @@ def test_blocks_go_where_every_process_reads_them(project: Project, shape: str) 
 
 def test_settings_that_do_not_run_here_are_named(project: Project) -> None:
     SHAPES["cookiecutter"][0](project)
-
     assert f"nothing was tried with them: {SERVED}.production: KeyError:" in project.init()
 
 
 def test_blocks_are_those_of_the_quick_start(project: Project) -> None:
     shown = re.sub(r'(?<="api_key": ")[\w-]{43}"', 'a-key-of-your-own"', project.init("--dry-run"))
     added = [line[1:] for line in shown.splitlines() if re.match(r"\+(?!\+\+)", line)]
-
     code = [steps("quickstart.md")[name].splitlines() for name in ("settings", "asgi", "urls")]
     assert added == ["", *code[0][1:], "", *code[1][1:], "", *code[2][1:]]
     assert not re.search(r"^-(?!--)", shown, re.MULTILINE)
@@ -67,7 +65,6 @@ def test_blocks_are_those_of_the_quick_start(project: Project) -> None:
 def test_site_that_followed_the_quick_start_by_hand_has_all(project: Project) -> None:
     for name in ("settings", "asgi", "urls"):
         project.append(name, steps("quickstart.md")[name])
-
     assert project.init().endswith(NOTHING)
 
 
@@ -82,7 +79,6 @@ def test_option_of_the_environment_is_not_written(
     project: Project, monkeypatch: pytest.MonkeyPatch, variable: str, absent: str
 ) -> None:
     monkeypatch.setenv(variable, "of the environment")
-
     assert absent not in project.init("--dry-run")
 
 
@@ -210,7 +206,6 @@ def test_missing_application_is_shown_as_a_whole(project: Project) -> None:
 
 def test_read_only_file_is_refused(project: Project) -> None:
     project.path("urls").chmod(0o444)
-
     assert "mysite/urls.py: it is read-only" in project.refused()
 
 
@@ -219,7 +214,6 @@ def test_read_only_file_is_refused(project: Project) -> None:
 
 def test_directory_without_manage_py_is_refused(project: Project) -> None:
     project.path("../manage").unlink()
-
     assert "in the directory of yours" in project.refused()
 
 
@@ -263,7 +257,6 @@ def _at_a_terminal(directory: Path, answer: bytes) -> subprocess.CompletedProces
 
 def test_yes_at_a_terminal_writes(project: Project) -> None:
     finished = _at_a_terminal(project.directory, b"yes\n")
-
     assert finished.returncode == 0, finished.stderr
     assert "Changed: mysite/settings.py, mysite/asgi.py, mysite/urls.py\n" in finished.stdout
 
@@ -271,9 +264,7 @@ def test_yes_at_a_terminal_writes(project: Project) -> None:
 @pytest.mark.parametrize("answer", [b"no\n", b"\x04"], ids=ascii)
 def test_any_other_answer_writes_nothing(project: Project, answer: bytes) -> None:
     before = project.contents()
-
     finished = _at_a_terminal(project.directory, answer)
-
     assert finished.returncode == 1
     assert finished.stderr.endswith("CommandError: Nothing was written.\n")
     assert project.contents() == before
@@ -300,11 +291,11 @@ def test_json_has_the_changes(project: Project) -> None:
 # all or none
 
 
-def _changes(directory: Path) -> list[Change]:
+def _changes(directory: Path) -> list[FileChange]:
     changes = []
     for name in ("first.py", "second.py"):
         (directory / name).write_text("old")
-        changes.append(Change(name, directory / name, b"old", b"new"))
+        changes.append(FileChange(name, directory / name, b"old", b"new"))
     return changes
 
 

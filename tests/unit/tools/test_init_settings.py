@@ -41,7 +41,6 @@ def test_settings_that_no_block_serves_are_left_to_their_author(
     project.split()
     assert callable(change)
     change(project)
-
     assert f"mysite/settings/base.py: {said}" in project.refused()
 
 
@@ -72,7 +71,6 @@ def test_settings_beside_those_in_force_are_not_forgotten(
     project: Project, change: Callable[[Project], None]
 ) -> None:
     change(project)
-
     refused = project.refused()
     assert re.search(rf"settings/local\.py: {SERVED}\.production (does not load it|takes)", refused)
 
@@ -81,9 +79,7 @@ def test_other_modules_beside_the_settings_do_not_count(project: Project) -> Non
     project.append("apps", LIST)
     project.append("test_settings", LIST + "ROOT_URLCONF = 'mysite.urls'\n")
     project.append("fragment", "INSTALLED_APPS += ['x']\n")
-
     project.init()
-
     assert project.init().endswith("Nothing to do.\n")
 
 
@@ -99,5 +95,4 @@ def test_other_modules_beside_the_settings_do_not_count(project: Project) -> Non
 )
 def test_app_of_some_hosts_is_not_repeated(project: Project, code: str) -> None:
     project.append("settings", f"import os\n\n{code}")
-
     assert "whether channels is installed may depend on the environment" in project.refused()

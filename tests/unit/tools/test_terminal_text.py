@@ -15,6 +15,5 @@ from realtime.tools.base import escape_json_for_terminal
 )
 def test_json_for_a_terminal_has_no_control_characters_and_the_same_value(text: str) -> None:
     written = escape_json_for_terminal(msgspec.json.encode({text: [text]}).decode())
-
     assert written.isprintable()
     assert json.loads(written) == {text: [text]}

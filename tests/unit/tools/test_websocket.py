@@ -56,7 +56,6 @@ def test_message_in_parts_is_received_whole(hostile: Serve) -> None:
     server = hostile(
         upgraded(frame(1, b"a", final=False), frame(9, b"ping"), frame(0, "ü".encode()))
     )
-
     assert receive(server) == "aü"
 
 
@@ -67,7 +66,6 @@ def test_message_that_is_not_utf_8_is_received_with_replacements(hostile: Serve)
 def test_message_without_an_end_is_given_up(hostile: Serve) -> None:
     frames = repeat(frame(0, bytes(60_000), final=False))
     server = hostile(upgraded(frame(1, b"", final=False), frames=frames))
-
     with pytest.raises(Unreachable, match=f"more than {MAX_MESSAGE} bytes"):
         receive(server)
 
@@ -112,7 +110,6 @@ def test_server_that_sends_no_message_is_given_up_in_time(hostile: Serve, answer
 
 def test_close_frame_counts_whatever_follows_it(hostile: Serve) -> None:
     server = hostile(upgraded(frame(8, (3003).to_bytes(2) + b"why"), b"\xff\xff\xff"))
-
     assert receive(server) == Closed(3003, "why")
 
 
@@ -147,7 +144,6 @@ def test_refusal_is_returned_with_its_headers(hostile: Serve) -> None:
     server = hostile(
         lambda _: iter([b"HTTP/1.1 403 No\r\nA: 1\r\nA: 2\r\nContent-Length: 2\r\n\r\nno"])
     )
-
     with open_websocket(Remote(server.address), "/connection") as (response, websocket):
         assert (response.status, response.header("a"), websocket) == (403, "1, 2", None)
 
@@ -181,7 +177,6 @@ def test_answer_that_is_not_one_to_a_handshake_is_said(
     hostile: Serve, answer: bytes, reason: str
 ) -> None:
     server = hostile(lambda _: iter([answer]))
-
     with (
         pytest.raises(Unreachable, match=reason),
         open_websocket(Remote(server.address, SHORT), "/connection"),

@@ -18,7 +18,7 @@ from realtime.pending.models import FIRST, LAST, SHARDS, Pending, now, shard_of,
 from realtime.pending.publications import MAX_LENGTH
 from realtime.pending.reading import completed, due_until, with_lengths
 
-MAX_STRAYS = 500
+MAX_ROWS = 500
 """Rows that are parked together, and rows of a shard that are read one by one."""
 
 _SQLITE_TIME = (
@@ -40,7 +40,7 @@ def is_time(database: str, name: str) -> Q:
     return condition
 
 
-def park_strays(database: str) -> int:
+def park_invalid(database: str) -> int:
     """Park rows that no relay would read: their shard or their time was changed by hand.
 
     They get the shard of their channel, so that they are published when an operator retries them.
@@ -55,18 +55,18 @@ def park_strays(database: str) -> int:
     if is_sqlite:
         for shard in range(SHARDS - 1):  # ranges, so that the index finds 3.5
             others |= Q(shard__gt=shard, shard__lt=shard + 1)
-    strays = [
+    invalid = [
         (others, f"the shard was not 0 to {SHARDS - 1}"),
         (known & Q(due__lt=stored(FIRST)), "it was due before the calendar begins"),
         (known & Q(due__gt=stored(LAST)), "it was due after the calendar ends"),
     ]
     if is_sqlite:
-        strays.append((~is_time(database, "due"), "it was due at no time of the calendar"))
+        invalid.append((~is_time(database, "due"), "it was due at no time of the calendar"))
     parked = 0
-    for condition, reason in strays:
+    for condition, reason in invalid:
         found = rows.filter(condition, due__isnull=False)
         # in SQLite a channel may be no text
-        ids: Iterable[tuple[int, object]] = found.values_list("pk", "channel")[:MAX_STRAYS]
+        ids: Iterable[tuple[int, object]] = found.values_list("pk", "channel")[:MAX_ROWS]
         for pk, channel in ids:
             if isinstance(channel, str):
                 parked += found.filter(pk=pk).update(
@@ -97,7 +97,7 @@ def park_unreadable(database: str) -> int:
     due = due_until(database, now()).order_by("due", "id").values_list("pk", flat=True)
     parked = 0
     for shard in range(SHARDS):
-        for pk in list(due.filter(shard=shard)[:MAX_STRAYS]):
+        for pk in list(due.filter(shard=shard)[:MAX_ROWS]):
             parked += _mend(rows.filter(pk=pk), _read)
     return parked
 

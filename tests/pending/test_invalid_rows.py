@@ -121,9 +121,7 @@ def test_row_that_is_due_at_a_time_written_by_hand_is_published(
     settings.USE_TZ = use_tz
     bad_row()
     change_by_hand("due", due)
-
     relay.look()
-
     assert data("orders:bad") == [1]
     assert relay.counters.parked == 0
 
@@ -159,8 +157,8 @@ def test_rows_are_looked_through_again_for_such_ones(
     change_by_hand("shard", SHARDS)
     relay.look()
     assert relay.counters.parked == 0
-    monkeypatch.setattr(module, "STRAYS_INTERVAL", 0.0)
-    relay.thread._strays_at.clear()
+    monkeypatch.setattr(module, "INVALID_ROWS_INTERVAL", 0.0)
+    relay.thread._invalid_rows_at.clear()
 
     relay.look()
 
