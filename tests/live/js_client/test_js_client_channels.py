@@ -8,7 +8,6 @@ import pytest
 
 from tests.js_builds import over_every_transport, over_sockjs_alone, over_websocket
 from tests.js_client import NewClient
-from tests.live.api_methods import result
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -25,7 +24,6 @@ async def test_refusals_are_errors_with_their_code_and_message(
     client = await connect_js(user=unique)
     await client.subscribe(unique)
     not_subscribed = f"chat:{unique}"
-
     assert await client.refused(f"nope:{unique}") == (102, "namespace not found")
     assert await client.refused(f"{unique}#18,19") == (103, "permission denied")
     assert await client.error("publish", channel=unique, data={}) == (103, "permission denied")
@@ -54,18 +52,6 @@ async def test_unsubscribe_by_the_server_api_lasts_beyond_a_reconnect(
 
 
 # publications
-
-
-async def test_tags_change_nothing_for_a_client_that_knows_none(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    """Those of the first generation have them in JSON."""
-    client = await connect_js()
-    await client.subscribe(unique)
-    server.publish(unique, 1)
-    plain = await client.event("publish", unique)
-    result(server, "publish", channel=unique, data=1, tags={"team": "red"})
-    assert await client.event("publish", unique) == plain
 
 
 @over_every_transport
@@ -131,12 +117,10 @@ async def test_commands_collected_in_a_batch_travel_in_one_frame(
     channel = f"chat:{unique}"
     client = await connect_js()
     before = (await client.call("socket"))["sent"]
-
     await client.call("startBatching")
     for name in (unique, channel):
         await client.call("subscribe", channel=name)
     await client.call("stopBatching")
-
     await client.event("subscribe", unique)
     await client.event("subscribe", channel)
     assert (await client.call("socket"))["sent"] == before + 1
@@ -171,18 +155,6 @@ async def test_subscriber_sees_joins_its_own_included(connect_js: NewClient, uni
     first, second = await ann.event("join", channel), await ann.event("join", channel)
     assert first["info"] == {"user": "ann", "client": ann.id, "conn_info": {"name": "Ann"}}
     assert second["info"] == {"user": "bob", "client": bob.id}
-
-
-@pytest.mark.parametrize("way", ["unsubscribe", "disconnect"])
-async def test_subscriber_sees_another_one_leave(
-    connect_js: NewClient, unique: str, way: str
-) -> None:
-    channel = f"chat:{unique}"
-    ann, bob = await connect_js(user="ann"), await connect_js(user="bob")
-    await ann.subscribe(channel)
-    await bob.subscribe(channel)
-    await bob.call(way, channel=channel)
-    assert await ann.event("leave", channel) == {"info": {"user": "bob", "client": bob.id}}
 
 
 # history

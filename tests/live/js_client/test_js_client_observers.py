@@ -25,7 +25,6 @@ async def test_observer_follows_a_channel_over_an_interruption_unnoticed(
     await client.event("subscribe", channel)
     server.publish(channel, 1)
     assert await client.publication(channel) == 1
-
     async with client.away(proxy):
         server.publish(channel, 2)
     await client.recovered(channel)

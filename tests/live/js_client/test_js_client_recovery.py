@@ -43,7 +43,6 @@ async def test_missed_publications_arrive_once_in_order(
     client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
     await subscribed(client, server, channel, 2)
-
     async with client.away(proxy):
         await client.event("unsubscribe", channel)
         publish(server, channel, 3, 4, 5)
@@ -58,14 +57,12 @@ async def test_several_cuts_lose_and_repeat_nothing(
     client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
     await subscribed(client, server, channel, 1)
-
     for number in (2, 4, 6, 8):
         missed = [number, number + 1]
         async with client.away(proxy):
             publish(server, channel, *missed)
         await client.recovered(channel)
         assert await client.publications(channel, 2) == missed
-
     await client.settle()
     assert client.unread("publish", channel) == []
 
@@ -82,27 +79,11 @@ async def test_large_publications_are_recovered(
     assert await client.publications(channel, KEPT) == missed
 
 
-async def test_more_missed_than_kept_is_not_recovered_and_gives_what_there_is(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    await subscribed(client, server, channel, 1)
-
-    missed = list(range(2, 2 + KEPT + 1))
-    async with client.away(proxy):
-        publish(server, channel, *missed)
-    context = await client.event("subscribe", channel)
-    assert (context["isResubscribe"], context["recovered"]) == (True, False)
-    assert await client.publications(channel, KEPT) == missed[-KEPT:]
-    await client.settle()
-    assert client.unread("publish", channel) == []
-
-
 async def test_refused_attempts_go_on_until_the_server_is_back(
     client: JsClient, server: Server, proxy: TcpProxy, channel: str
 ) -> None:
     await subscribed(client, server, channel, 1)
     attempts = proxy.connections
-
     async with client.away(proxy):
         await proxy.reached(attempts + 3)
         server.publish(channel, 2)

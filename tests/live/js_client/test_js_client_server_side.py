@@ -5,11 +5,6 @@ Their events are emitted by the client object itself, with the channel in the co
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
-import pytest
-
 from tests.conftest import connection_token
 from tests.js_client import NewClient
 from tests.server import Server
@@ -79,24 +74,3 @@ async def test_server_side_channel_recovers_a_second_time(
 
     await client.settle()
     assert client.unread("publish", channel) == []
-
-
-@pytest.fixture
-def personal_server(serve: Callable[..., Server], options: dict[str, Any]) -> Server:
-    """A server that subscribes everyone to a personal channel."""
-    return serve(
-        **options | {"user_subscribe_to_personal": True, "user_personal_channel_namespace": "rec"}
-    )
-
-
-async def test_user_is_subscribed_to_the_personal_channel(
-    connect_js: NewClient, personal_server: Server, unique: str
-) -> None:
-    channel = f"rec:#{unique}"
-    client = await connect_js(user=unique, at=personal_server)
-    stranger = await connect_js(user=f"not-{unique}", at=personal_server)
-    await client.event("subscribe", channel)
-    personal_server.publish(channel, {"for": "you"})
-    assert await client.publication(channel) == {"for": "you"}
-    await stranger.settle()
-    assert stranger.unread("publish", channel) == []

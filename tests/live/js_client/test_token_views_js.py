@@ -108,10 +108,8 @@ async def test_page_of_somebody_who_logged_out_goes_on_as_nobody_where_that_is_a
     client = await open_page(anonymous, visitor, connection_token(pk, ttl=SOON))
     await client.connect()
     visitor.log_out()
-
     assert await client.event("disconnect") == {"reason": "expired", "reconnect": True}
     await client.connected()
-
     await client.call("subscribe", channel=f"$open:free-{unique}")
     await client.event("subscribe", f"$open:free-{unique}")
     assert await client.refused(unique) == (103, "permission denied")
@@ -124,11 +122,9 @@ async def test_page_subscribes_to_private_channels(
     channel = f"$lounge:{unique}"
     client = await open_page(server, visitor, connection_token(pk))
     await client.connect()
-
     await client.call("subscribe", channel=channel)
     await client.event("subscribe", channel)
     server.publish(channel, {"text": "hi"})
-
     assert await client.publication(channel) == {"text": "hi"}
     presence = (await client.call("presence", channel=channel))["presence"]
     assert presence[client.id]["chan_info"] == {"name": visitor.username}

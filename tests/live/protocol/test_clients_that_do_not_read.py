@@ -122,11 +122,9 @@ def test_client_has_time_to_answer_a_close_frame(
     """Over a slow network the answer takes a while, and so does a close frame that was lost."""
     server = serve(**WAYS[way], client_insecure=True)
     connection = subscribe(server, unique)
-
     send(connection, '{"id":0}')  # a bad request
     began = time.monotonic()
     assert connection.recv(4096)[0] == CLOSE_FRAME
     with suppress(ConnectionResetError):
         assert connection.recv(4096) == b""
-
     assert time.monotonic() - began > ANSWERED_WITHIN

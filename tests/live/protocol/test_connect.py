@@ -105,7 +105,6 @@ async def test_parameters_of_newer_clients_are_accepted(
         "version": "1.0",
         "subs": {"unknown:channel": {"recover": True, "offset": 5, "epoch": "x"}, "other": None},
     }
-
     assert set(await client.result("connect", params)) == {"client", "version"}
 
 

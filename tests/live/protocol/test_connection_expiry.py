@@ -46,9 +46,7 @@ async def test_refreshed_connection_outlives_its_first_expiry(
     server = serve(**MAIN)
     client, _ = await connect_expiring(connect, server, 0.5)
     witness, _ = await connect_expiring(connect, server, 0.5)
-
     result = await client.result("refresh", {"token": connection_token("17", ttl=300)})
-
     ttl = result.pop("ttl")
     assert 290 <= ttl <= 300
     assert result == {"client": client.client, "version": realtime.__version__, "expires": True}

@@ -80,9 +80,7 @@ async def test_no_token_shows_in_the_log(own_server: Serve, connect: Connect) ->
         client = await connect(server, connected=False)
         await client.send("connect", {"token": token})
         await client.socket.close()
-
     server.stop()
-
     assert "invalid token" in server.log
     for token in tokens:
         assert token.rsplit(".", 1)[1] not in server.log

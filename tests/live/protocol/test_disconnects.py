@@ -45,9 +45,7 @@ async def test_clients_of_a_server_that_stops_are_told_to_come_back(
     await subscribed.result("subscribe", {"channel": f"joined:{unique}"})
     protobuf = await connect(server, format_name="protobuf")
     not_connected = await connect(server, connected=False)
-
     stopped = asyncio.create_task(asyncio.to_thread(server.terminate))
-
     for client in (subscribed, protobuf, not_connected):
         assert await client.closed() == SHUTDOWN
     await stopped
@@ -212,9 +210,7 @@ async def test_client_that_does_not_answer_the_close_frame_is_dropped(
         return count
 
     wait_until(lambda: clients() == 1, what="the end of the clients of other tests")
-
     server.api("disconnect", user=unique)
-
     wait_until(lambda: clients() == 0, what="the end of the connection")
     await client.abort()
 
@@ -228,12 +224,10 @@ async def test_client_that_was_closed_for_flooding_comes_back_without_a_burst(
     server = serve(**MAIN, client_command_rates=f"* 1/h burst {AT_ONCE}")
     floods = [("rpc", {"method": "none"})] * (3 * AT_ONCE)
     served: list[int] = []
-
     for _ in range(3):
         client = await connect(server, user=unique)
         await client.send_together(*floods)
         assert await client.closed() == FLOODED
         errors = [reply["error"] for reply in client.received if "error" in reply]
         served.append(len(errors) - errors.count(TOO_MANY_REQUESTS))
-
     assert served == [AT_ONCE - 1, 0, 0]

@@ -93,7 +93,6 @@ async def test_commands_of_one_frame_are_answered_in_order_and_together(
 ) -> None:
     client = await connect(serve(**MAIN))
     frames = len(client.frames)
-
     ids = await client.send_together(
         ("subscribe", {"channel": unique}),
         ("ping", None),
@@ -101,7 +100,6 @@ async def test_commands_of_one_frame_are_answered_in_order_and_together(
         ("unsubscribe", {"channel": unique}),
         ("ping", None),
     )
-
     assert [(await client.reply())["id"] for _ in ids] == ids
     assert len(client.frames) - frames < len(ids)
 

@@ -290,9 +290,7 @@ async def test_half_open_connections(canary: Canary, sent: bytes) -> None:
     for connection in connections:
         with suppress(ConnectionError):
             connection.sendall(sent)
-
     await canary.sing()
-
     for number, connection in enumerate(connections):
         if number % 2:
             reset(connection)

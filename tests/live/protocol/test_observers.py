@@ -58,13 +58,11 @@ async def test_observer_is_not_present_and_nobody_hears_that_it_comes_and_goes(
     subscriber = await connect(server, user=unique)
     await subscriber.result("subscribe", {"channel": channel})
     await subscriber.push()  # its own join
-
     observer = await connect(server, token=token_for(channel))
     assert presence(server, channel) == {subscriber.client: info_of(subscriber, unique)}
     assert presence_stats(server, channel) == (1, 1)
     await observer.abort()
     await subscriber.quiet()
-
     assert presence(server, channel) == {subscriber.client: info_of(subscriber, unique)}
 
 
@@ -176,9 +174,7 @@ async def test_observer_may_not_refresh_with_a_token_for_something_else(
         "ordinary": connection_token("17", ttl=60, channels=names),
     }
     observer = await connect(server, token=token_for(*names))
-
     await observer.send("refresh", {"token": tokens[other]})
-
     assert await observer.closed() == INVALID_TOKEN
 
 

@@ -50,10 +50,8 @@ async def test_new_connection_closes_the_other_ones_where_users_have_a_single_on
     server = serve(**PERSONAL)
     old = await connect(server, user=unique)
     stranger = await connect(server, user=f"{unique}other")
-
     new = await connect(server, connected=False)
     result = await new.result("connect", {"token": connection_token(unique)})
-
     assert result["subs"] == {f"pp:#{unique}": {}}
     assert await old.closed() == CONNECTION_LIMIT
     await new.result("ping")

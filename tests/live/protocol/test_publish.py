@@ -85,9 +85,7 @@ async def test_publication_reaches_clients_of_the_other_format(
         await connect(server, user="18", format_name=recipient_format),
     )
     await recipient.result("subscribe", {"channel": channel})
-
     await client.result("publish", {"channel": channel, "data": {"n": 1}})
-
     data = {"data": {"n": 1}, "info": info_of(client)}
     assert await recipient.push() == {"channel": channel, "data": data}
 
@@ -225,11 +223,9 @@ async def test_protobuf_recipient_gets_the_text_between_the_colon_and_the_comma(
     recipient = await connect(server, format_name="protobuf")
     await recipient.result("subscribe", {"channel": channel})
     data = '{ "<b>" : [ 1.0,\n2 ],"b":"\u2028" }'
-
     if sender == "api":
         await publish_by_api(server, channel, data)
     else:
         await publish_by_client(await connect(server, format_name="json"), channel, data)
-
     await recipient.push()
     assert data.encode() in recipient.frames[-1]

@@ -209,9 +209,7 @@ async def test_server_side_subscription_is_recovered_by_connect(
     client = await connect(stream.server, connected=False)
     subs = {channel: variant.since(offset, epoch), "unknown": {"recover": True}, "null": None}
     token = connection_token("17", channels=[channel])
-
     result = await client.result("connect", {"token": token, "subs": subs})
-
     assert result["subs"] == {channel: variant.answer(6, epoch, offsets, recovered=recovered)}
     stream.publish(7)
     assert await client.publication() == {variant.field: 7, "data": {"n": 7}}

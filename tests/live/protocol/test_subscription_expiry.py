@@ -93,9 +93,7 @@ async def test_refreshed_subscription_outlives_its_first_expiry(
     client = await subscribe_privately(serve, connect, channel, ttl=SOON)
     witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
     token = subscription_token(client.client, channel, ttl=300)
-
     result = await client.result("sub_refresh", {"channel": channel, "token": token})
-
     ttl = result.pop("ttl")
     assert 290 <= ttl <= 300
     assert result == {"expires": True}
@@ -202,7 +200,5 @@ async def test_sub_refresh_by_a_wrong_token_closes_with_3002(
         "client": sign(right | {"client": "other"}),
         "channel": sign(right | {"channel": "other"}),
     }[wrong]
-
     await client.send("sub_refresh", {"channel": unique, "token": token})
-
     assert await client.closed() == INVALID_TOKEN

@@ -140,11 +140,9 @@ async def test_server_side_channels_recover(
     await client.event("subscribed", channel)
     server.publish(channel, 1)
     assert await client.publication(channel) == 1
-
     async with away(client, proxy):
         server.publish(channel, 2)
     await client.recovered(channel)
-
     assert await client.publication(channel) == 2
 
 

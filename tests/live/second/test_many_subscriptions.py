@@ -80,10 +80,8 @@ async def test_javascript_client_subscribes_to_hundreds_and_recovers_them(
     await client.connect()
     for channel in CHANNELS:
         await client.event("subscribed", channel)
-
     async with away(client, proxy):
         await asyncio.to_thread(publish_to_all, server, 1)
-
     for channel in CHANNELS:
         await client.recovered(channel)
         assert await client.publication(channel) == 1

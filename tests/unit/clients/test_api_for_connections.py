@@ -84,9 +84,7 @@ async def test_client_and_session_narrow_the_connections_of_a_user(
         selected["client"] = connections[selected["client"]].client.id
     if "session" in selected:
         selected["session"] = connections[selected["session"]].session
-
     assert await call(second_node, method, **params, **selected) == (200, {"result": {}})
-
     assert is_meant(connections, before) == meant
 
 
@@ -112,9 +110,7 @@ async def test_unsubscribe_without_a_channel_ends_every_subscription(
     connection = await connect()
     for channel in ("plain:a", "plain:b"):
         await connection.call("subscribe", channel=channel)
-
     await call(second_node, "unsubscribe", user="17")
-
     assert connection.client.session.subscriptions == {}
     assert await call(second_node, "unsubscribe", user="17", channel="nope:a") == (
         200,

@@ -113,7 +113,6 @@ async def test_client_that_may_not_stay_is_unsubscribed(
 ) -> None:
     site.answers = iter([PermissionDenied()])
     await clock.advance(TTL)
-
     assert not is_subscribed(connection)
     # it does not come back by itself
     assert unsubscribed(connection) in ([2000], [None])

@@ -140,11 +140,9 @@ async def test_nothing_published_after_the_close_began_is_sent(node: Node) -> No
     await eventually(lambda: socket.waiting == 1)
     await node.disconnect_user("")
     await eventually(lambda: "a" not in node.hub.feeds)
-
     await publish(node, PLAIN, 2)
     socket.let_out(100)
     await socket.task
-
     assert socket.published == [1]
 
 

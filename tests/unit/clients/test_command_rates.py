@@ -99,7 +99,6 @@ async def test_refusals_by_one_rate_do_not_count_for_another(connection: Connect
     rpc = await codes(connection, RPC, 10)
     before = connection.closes.copy()
     flood = await codes(connection, RPC, 1)
-
     assert presence == [0, TOO_MANY]
     assert rpc[5:] == [TOO_MANY] * 5
     assert before == []
@@ -141,6 +140,5 @@ async def test_default_rates_let_a_page_with_many_channels_begin_at_once(clock: 
         await connection.say(3, SUBSCRIBE, channel=f"c{number}")
         await connection.say(4, PRESENCE, channel=f"c{number}")
     await turns()
-
     assert [m for m in connection.messages if "error" in m] == []
     await stop(node, clock, SHUTDOWN_TIMEOUT)

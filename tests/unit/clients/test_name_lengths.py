@@ -75,19 +75,6 @@ async def test_command_with_a_name_that_is_too_long_is_refused(
 
 
 @every_form
-@pytest.mark.parametrize(
-    ("method", "params", "expected"),
-    [("unsubscribe", {}, 0), ("sub_refresh", {"token": "x"}, DENIED)],
-)
-async def test_name_that_is_too_long_is_one_of_no_subscription(
-    node: Node, form: Form, method: str, params: dict[str, Any], expected: int
-) -> None:
-    client = FormClient(node, form)
-    await client.connect("17")
-    assert code(await client.outcome(method, channel=NAME, **params)) == expected
-
-
-@every_form
 async def test_server_side_channel_with_a_name_that_is_too_long_refuses_connect(
     node: Node, form: Form
 ) -> None:

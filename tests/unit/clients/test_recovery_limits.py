@@ -91,9 +91,7 @@ async def test_recovery_above_its_bound_of_bytes_says_so_and_the_client_stays(
     node = await start(client_recovery_max_size=10 * LARGE)
     connection = await connect(node)
     await publish(node, "a", 20)
-
     result = await recover(connection)
-
     assert outcome(result) == (0, False)
     assert result["offset"] == 20
     await publish(node, "a", 1)
@@ -119,13 +117,11 @@ async def test_channels_of_one_client_share_the_bound_until_it_has_read(start: S
     connection = await connect(node)
     for channel in ("a", "b", "c"):
         await publish(node, channel, 10)
-
     connection.backlog = 12 * LARGE
     assert outcome(await recover(connection, "a", 2)) == (10, True)
     assert outcome(await recover(connection, "b", 3)) == (0, False)
     connection.backlog = 0
     assert outcome(await recover(connection, "c", 4)) == (10, True)
-
     assert connection.closes == []
 
 
@@ -162,11 +158,9 @@ async def test_client_that_reads_nothing_after_its_recovery_is_slow_all_the_same
     connection.backlog = 12 * LARGE
     await recover(connection)
     assert connection.closes == []
-
     connection.backlog = 32 * LARGE
     await publish(node, "a", 1)
     await turns()
-
     assert connection.closes == [SLOW]
 
 
@@ -175,10 +169,8 @@ async def test_reply_that_no_queue_can_hold_is_an_error(start: Start) -> None:
     connection = await connect(node)
     await publish(node, "a", 300)
     await connection.subscribe()
-
     await connection.say(3, 6, channel="a")
     await turns()
-
     reply = connection.reply(3)
     assert reply is not None
     assert reply["error"]["code"] == LIMIT_EXCEEDED

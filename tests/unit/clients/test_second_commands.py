@@ -79,14 +79,12 @@ async def test_reply_to_connect_has_the_time_if_the_site_wants_it(new: New, is_t
 
 async def test_commands_behind_connect_in_its_frame_are_answered(new: New) -> None:
     connection = new()
-
     await connection.frame(
         {"connect": {"token": token()}, "id": 1},
         {"subscribe": {"channel": "a"}, "id": 2},
         {"subscribe": {"channel": "unknown:a"}, "id": 3},
     )
     await turns()
-
     assert connection.reply(1) is not None
     assert "subscribe" in (connection.reply(2) or {})
     assert (connection.reply(3) or {})["error"]["code"] == 102

@@ -55,12 +55,10 @@ async def test_connect_whose_channels_the_engine_cannot_open_closes(
     engine.failing.add(step)
     connection = SecondConnection(node)
     since = {"recover": True, "offset": 0, "epoch": top.epoch}
-
     token = connection_token("17", channels=["a"])
     await connection.call("connect", token=token, subs={"a": since})
     await eventually(lambda: connection.closes == [SERVER_ERROR])
     engine.failing.clear()
-
     assert connection.messages == []
 
 
@@ -87,11 +85,9 @@ async def test_question_that_the_engine_cannot_answer_is_a_temporary_error(
     connection = await connected(node)
     await connection.call("subscribe", channel="a")
     engine.failing.add(step)
-
     await connection.frame({"id": 9, method: {"channel": "a", "limit": -1}})
     await eventually(lambda: connection.reply(9) is not None)
     engine.failing.clear()
-
     error = {"code": 100, "message": "internal server error", "temporary": True}
     assert connection.reply(9) == {"id": 9, "error": error}
     assert connection.closes == []
@@ -125,11 +121,9 @@ async def test_client_may_not_refresh_where_the_site_does(clock: Clock) -> None:
     node = Node(load(OPTIONS), hooks=Refreshing())
     await node.start()
     connection = SecondConnection(node)
-
     result = await connection.call("connect", token=connection_token("17", ttl=100))
     await connection.call("refresh", token=connection_token("17", ttl=200))
     await turns()
-
     assert not {"expires", "ttl"} & set(result)
     assert connection.closes == [BAD_REQUEST]
     await stop(node, clock, SHUTDOWN_TIMEOUT)
@@ -141,13 +135,11 @@ async def test_client_may_not_refresh_where_the_site_does(clock: Clock) -> None:
 async def test_publication_that_skips_history_is_no_lost_position(node: Node) -> None:
     connection = await connected(node)
     await connection.call("subscribe", channel="a")
-
     await publish(node, "a", 1)
     unkept = NewPublication("a", data("2"), None, None, True)
     await node.publish_new(unkept, node.config.channel)
     await publish(node, "a", 3)
     await turns()
-
     assert published(connection) == [1, 2, 3]
     publications = [push["pub"] for push in connection.pushed if "pub" in push]
     assert [publication.get("offset") for publication in publications] == [1, None, 2]

@@ -50,13 +50,11 @@ async def test_a_filtered_subscriber_leaves(connect: Connect, second_node: Node)
     connection, other = await connect(), await connect()
     await connection.call("subscribe", channel="tags:a", tf=RED)
     await other.call("subscribe", channel="tags:a", tf=RED)
-
     await connection.call("unsubscribe", channel="tags:a")
     await tagged(second_node, "tags:a", "red")
     assert (published(connection), published(other)) == ([], [1])
     assert second_node.hub.feeds["tags:a"].size == 1
     await other.call("unsubscribe", channel="tags:a")
-
     assert "tags:a" not in second_node.hub.feeds
 
 
@@ -104,12 +102,10 @@ async def test_recovers_what_matches(
 ) -> None:
     epoch = await tagged(second_node, "tags:a", "red", "blue", "", "red", "blue", "")
     connection = await connect()
-
     result = await connection.call(
         "subscribe", channel="tags:a", recover=True, offset=since, epoch=epoch, tf=RED
     )
     await tagged(second_node, "tags:a", "red")
-
     assert (result["recovered"], offsets(result)) == (True, found)
     assert result.get("offset", 0) == offset
     assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == [7]

@@ -144,12 +144,10 @@ async def test_cache_mode_recovers_the_newest_publication(
 ) -> None:
     epoch = await publish_to(second_node, "cache:a", 5)
     one, other = await connect(), await connect()
-
     asked = await one.call("subscribe", channel="cache:a", recover=True)
     silent = await other.call("subscribe", channel="cache:a")
     await publish_to(second_node, "cache:a", 1)
     await turns()
-
     assert (asked["recovered"], offsets(asked), asked["epoch"]) == (True, [5], epoch)
     assert silent == {"recoverable": True, "epoch": epoch, "offset": 5, "positioned": True}
     assert [push["pub"]["offset"] for push in one.pushed] == [6]
@@ -213,13 +211,11 @@ async def test_cache_mode_without_publications_recovers_nothing(connect: Connect
 async def test_server_side_subscription_recovers(connect: Connect, second_node: Node) -> None:
     epoch = await publish_to(second_node, "a", 2)
     connection = SecondConnection(second_node)
-
     result = await connection.call(
         "connect",
         token=connection_token("17", channels=["a"]),
         subs={"a": {"recover": True, "offset": 1, "epoch": epoch}},
     )
-
     sub = result["subs"]["a"]
     assert (sub["recovered"], offsets(sub), sub["offset"]) == (True, [2], 1)
 
@@ -257,7 +253,6 @@ async def test_subscriber_without_a_position_goes_on_beside_one_with_a_position(
     await positioned.call("subscribe", channel="kept:a", positioned=True)
     await publish_to(second_node, "kept:a", 2)
     await turns()
-
     assert [push["pub"]["offset"] for push in plain.pushed] == [1, 2, 3]
     assert [push["pub"]["offset"] for push in positioned.pushed] == [2, 3]
     assert not plain.client.session.has_position("kept:a")

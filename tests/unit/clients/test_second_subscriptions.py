@@ -246,11 +246,9 @@ async def test_both_generations_see_each_other(connect: Connect, second_node: No
 async def test_server_unsubscribes_with_a_code(connect: Connect, second_node: Node) -> None:
     connection = await connect()
     await connection.call("subscribe", channel="plain:a")
-
     await second_node.unsubscribe_user("17", "plain:a")
     await second_node.unsubscribe_user("17", "plain:never")
     await turns()
-
     ending = {"code": 2000, "reason": "server unsubscribe"}
     assert connection.pushed == [
         {"channel": "plain:a", "unsubscribe": ending},

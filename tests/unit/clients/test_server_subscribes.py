@@ -99,7 +99,6 @@ async def test_info_and_overrides_are_those_of_the_call(
         node, "17", "asking:a", info=data("5"), overrides={"force_recovery": True}
     )
     await turns()
-
     present = await node.presence.get("asking:a")
     info = present[second.client.id].chan_info
     assert info is not None

@@ -118,13 +118,11 @@ async def test_publication_while_the_first_position_is_read_comes_before_the_rep
     (engine.hold_answer if answered else engine.hold)("position")
     command = connection.subscribe()
     await engine.reached("position")
-
     await publish_to_a(node, 1)
     engine.go_on("position")
     await command
     await publish_to_a(node, 2)
     await turns()
-
     assert result(connection)["offset"] == 1
     assert pushed(connection) == [2]
 
@@ -138,13 +136,11 @@ async def test_publication_while_the_first_subscriber_recovers_comes_once(
     connection = await connect()
     (engine.hold_answer if answered else engine.hold)("position")
     command = await begin_to_recover(engine, connection, 1)
-
     await (lose_in_a if lost else publish_to_a)(node, 3)
     engine.go_on("position")
     await command
     await publish_to_a(node, 4)
     await eventually(lambda: [*recovered(connection), *pushed(connection)] == [2, 3, 4])
-
     assert result(connection)["recovered"] is True
     assert connection.closes == []
 
@@ -168,11 +164,9 @@ async def test_node_that_is_behind_history_catches_up_first_and_everybody_gets_e
     first, second = clients
     await publish_to_a(node, 1)
     await lose_in_a(node, 2, 3)
-
     await (await recover(second, 1))
     await publish_to_a(node, 4)
     await turns()
-
     assert recovered(second) == [2, 3]
     assert (result(second)["offset"], result(second)["recovered"]) == (3, True)
     assert (pushed(first), pushed(second)) == ([1, 2, 3, 4], [4])
@@ -208,12 +202,10 @@ async def test_subscriber_that_does_not_recover_during_a_gap_gets_what_fills_it(
     engine.hold("history")
     await publish_to_a(node, 3)
     await engine.reached("history")
-
     await second.subscribe()
     assert result(second)["offset"] == 1
     engine.go_on("history")
     await eventually(lambda: pushed(second) == [2, 3])
-
     assert pushed(first) == [1, 2, 3]
 
 
@@ -245,12 +237,10 @@ async def test_several_that_recover_from_different_offsets_get_what_each_of_them
 ) -> None:
     connections = [await connect() for _ in range(5)]
     await publish_to_a(node, *range(1, 6))
-
     commands = [await recover(connections[offset], offset) for offset in range(5)]
     await asyncio.gather(*commands)
     await publish_to_a(node, 6)
     await turns()
-
     for offset, connection in enumerate(connections):
         assert recovered(connection) == list(range(offset + 1, 6))
         assert result(connection)["recovered"] is True
@@ -270,10 +260,8 @@ async def test_subscriber_that_recovers_during_an_interruption_waits_for_its_end
     command = await recover(second, 1)
     await turns(20)
     assert second.reply(2) is None
-
     node.on_resumed(lambda channel: True)
     await command
-
     assert (recovered(second), result(second)["recovered"]) == ([2], True)
     assert pushed(first) == [1, 2]
 
@@ -328,10 +316,8 @@ async def test_client_whose_channel_cannot_be_opened_does_not_wait_for_presence_
     client = Connection(node)
     await client.say(1, 0, token=connection_token("17"))
     engine.failing.add("subscribe")
-
     await client.say(2, 1, channel="a")
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert client.closes == [SERVER_ERROR]
     assert engine.calls["presence.remove"] == 0
 

@@ -37,7 +37,6 @@ async def connected(node: Node, user: str) -> Connection:
 
 async def test_connections_of_a_user_share_the_limit(second_node: Node) -> None:
     one, other, stranger = [await connected(second_node, user) for user in ("17", "17", "18")]
-
     answers = [
         await subscribe(one, "plain:a", "plain:b"),
         # the same channel counts for each connection
@@ -45,7 +44,6 @@ async def test_connections_of_a_user_share_the_limit(second_node: Node) -> None:
         await subscribe(one, "plain:d"),
         await subscribe(stranger, "plain:a", "plain:b", "plain:c", "plain:d"),
     ]
-
     assert answers == [[0, 0], [0, LIMIT_EXCEEDED], [LIMIT_EXCEEDED], [0, 0, 0, LIMIT_EXCEEDED]]
     assert one.closes == other.closes == []
 
@@ -55,13 +53,11 @@ async def test_subscription_that_ends_makes_room(second_node: Node, ends: str) -
     one, other = [await connected(second_node, "17") for _ in range(2)]
     await subscribe(one, "plain:a", "plain:b", "plain:c")
     full = await subscribe(other, "plain:a")
-
     if ends == "close":
         one.client.close(None)
     else:
         await one.say(3, 2, channel="plain:b")
         await turns()
-
     assert (full, await subscribe(other, "plain:a")) == ([LIMIT_EXCEEDED], [0])
 
 
@@ -96,7 +92,6 @@ async def test_refused_and_repeated_subscribes_take_no_room(second_node: Node) -
 
 async def test_subscribes_that_come_at_once_share_the_limit(second_node: Node) -> None:
     connections = [await connected(second_node, "17") for _ in range(4)]
-
     await asyncio.gather(
         *(
             connection.say(2, 1, channel=f"plain:{number}")
@@ -105,6 +100,5 @@ async def test_subscribes_that_come_at_once_share_the_limit(second_node: Node) -
         )
     )
     await turns()
-
     made = [len(connection.client.session.subscriptions) for connection in connections]
     assert sum(made) == LIMIT

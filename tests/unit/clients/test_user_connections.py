@@ -61,11 +61,9 @@ async def test_newest_connections_beyond_the_limit_of_all_nodes_are_closed(
     strangers = await several(nodes[1], 2, user="18")
     await passes(clock, nodes, 2 * INTERVAL)
     there = await several(nodes[1], LIMIT)
-
     await passes(clock, nodes, PATIENCE)
     waiting = closes(there)
     await passes(clock, nodes, 2 * INTERVAL)
-
     assert waiting == [[]] * LIMIT
     assert closes(there) == [[], [CONNECTION_LIMIT], [CONNECTION_LIMIT]]
     assert closes([*here, *strangers]) == [[]] * 4
@@ -87,12 +85,10 @@ async def test_who_was_beyond_the_limit_has_no_patience_again(
     await passes(clock, nodes, 2 * INTERVAL)
     first = await several(nodes[1], 1)
     await passes(clock, nodes, PATIENCE + 2 * INTERVAL)
-
     again = await several(nodes[1], 2)
     await passes(clock, nodes, INTERVAL)
     after_one_look = closes(again)
     await passes(clock, nodes, INTERVAL)
-
     assert closes(first) == [[CONNECTION_LIMIT]]
     assert after_one_look == [[]] * 2
     assert closes(again) == [[CONNECTION_LIMIT]] * 2
@@ -105,13 +101,11 @@ async def test_user_who_was_beyond_the_limit_long_ago_is_a_user_as_any(
     await passes(clock, nodes, 2 * INTERVAL)
     await several(nodes[1], 1)
     await passes(clock, nodes, PATIENCE + REMEMBERED + 2 * INTERVAL)
-
     # the node of the others dies
     engines[0].hold("announce", "place_connections")
     again = await several(nodes[1], LIMIT)
     await passes(clock, nodes[1:], 2 * PATIENCE)
     engines[0].go_on("announce", "place_connections")
-
     assert closes(again) == [[]] * LIMIT
 
 
@@ -133,11 +127,9 @@ async def test_page_that_is_loaded_anew_at_another_node_keeps_its_place(
     await several(nodes[1], 1)
     # the user has been beyond the limit, and its patience is over
     await passes(clock, nodes, PATIENCE + 2 * INTERVAL)
-
     here[0].client.close(None)
     [again] = await several(nodes[1], 1)
     await passes(clock, nodes, 2 * PATIENCE)
-
     assert closes([again, *here[1:]]) == [[]] * LIMIT
 
 
@@ -163,10 +155,8 @@ async def test_node_that_was_frozen_asks_for_places_anew(
     await passes(clock, nodes[1:], HEARTBEAT_LIFETIME)
     there = await several(nodes[1], LIMIT - 1)
     await passes(clock, nodes[1:], 2 * INTERVAL)
-
     engines[0].go_on("announce", "place_connections")
     await passes(clock, nodes, 2 * PATIENCE)
-
     assert closes([*here, *there]) == [[], [CONNECTION_LIMIT], [CONNECTION_LIMIT], [], []]
     assert state.places == {nodes[0].uid: {"17": 1, "18": 1}, nodes[1].uid: {"17": LIMIT - 1}}
 

@@ -151,7 +151,6 @@ async def test_node_goes_on_by_its_own_counts_while_redis_is_away(
     second = await codes(connection, 3)
     await clock.advance(INTERVAL)
     await nodes[0].idle()
-
     assert first == [NOT_FOUND] * 10 + [TOO_MANY]
     assert second == [NOT_FOUND] * 2 + [TOO_MANY]
     assert len([record for record in caplog.records if "commands of users" in record.message]) == 1

@@ -151,7 +151,6 @@ async def test_newcomers_that_waited_do_not_exceed_the_connection_limit(clock: C
 
     arrivals = [come() for _ in range(3 * PER_TURN)]
     outcomes = await asyncio.gather(*arrivals, return_exceptions=True)
-
     assert len(connections) == PER_TURN + 4
     assert sum(isinstance(each, NotAdmitted) for each in outcomes) == 2 * PER_TURN - 4
 

@@ -79,12 +79,10 @@ async def connect(node: Node, user: str = "17") -> list[int]:
 
 async def test_connections_are_closed_and_refused_until_the_user_is_unblocked(node: Node) -> None:
     mine, also, other = add(node, "C1"), add(node, "C2"), add(node, "C3", "18")
-
     await node.block_user("17", end := later())
     refused = await connect(node), await connect(node, "18")
     listed = await node.blocked()
     await node.unblock_user("17")
-
     assert [mine.close_codes, also.close_codes, other.close_codes] == [[FORCED], [FORCED], []]
     assert refused == ([FORCED], [])
     assert listed == {"17": end}
@@ -121,13 +119,11 @@ async def test_so_many_are_blocked_and_no_more(node: Node, monkeypatch: pytest.M
         monkeypatch.setattr(module, "MAX_BLOCKED", 10)
     for number in range(10):
         await node.block_user(str(number), later())
-
     with pytest.raises(LimitExceeded):
         await node.block_user("one more", later())
     await node.block_user("5", later(2000))
     await node.unblock_user("6")
     await node.block_user("one more", later())
-
     assert len(await node.blocked()) == 10
 
 
@@ -169,9 +165,7 @@ async def test_node_that_missed_a_message_learns_it_in_time(
         await limits.unblock("17")
     else:
         await limits.block({"17": later()})
-
     await clock.advance(blocks.INTERVAL)
-
     await eventually(lambda: shared.blocks.has("17") is (missed == "block"))
     assert client.close_codes == [FORCED]
 
@@ -199,7 +193,6 @@ async def test_message_during_the_reading_counts(
     shared._control.on_message(UnblockUser("18", "another"))
     engine.go_on("blocked")
     await shared.idle()
-
     assert shared.blocks.has("17")
     assert not shared.blocks.has("18")
 
@@ -278,10 +271,8 @@ async def test_list_that_redis_lost_comes_back_beside_what_was_blocked_since(
     await shared.idle()
     engine.cluster.state.blocked, engine.cluster.state.blocks_version = {}, NO_LIST
     await engine.limits.block({"18": end})
-
     await clock.advance(blocks.INTERVAL)
     await shared.idle()
-
     assert await shared.blocked() == {"17": end, "18": end}
     assert [shared.blocks.has(user) for user in ("17", "18")] == [True, True]
 
@@ -319,10 +310,8 @@ async def test_longer_end_that_redis_lost_comes_back(
     await member.block_user("17", longer)
     await member.block_user("18", sooner)
     state.blocked, state.blocks_version = replica
-
     await clock.advance(blocks.INTERVAL)
     await shared.idle()
-
     # the longer end counts: no user comes in too soon
     assert await shared.blocked() == {"17": longer, "18": longer}
 

@@ -45,11 +45,9 @@ async def test_newcomer_that_went_away_takes_no_turn() -> None:
     gone = [asyncio.create_task(queue.turn()) for _ in range(3 * PER_TURN)]
     stays = asyncio.create_task(queue.turn())
     await asyncio.sleep(0)
-
     for task in gone:
         task.cancel()
     await turns(3)
-
     assert stays.done()
     await asyncio.gather(*gone, return_exceptions=True)
 
@@ -59,13 +57,11 @@ async def test_newcomer_that_went_away_is_not_counted() -> None:
     tasks = [asyncio.create_task(queue.turn()) for _ in range(3 * PER_TURN + 5)]
     await asyncio.sleep(0)
     before = queue.waiting
-
     for task in tasks[-5:]:
         task.cancel()
     await asyncio.sleep(0)  # a turn of others, too
     after = queue.waiting
     await asyncio.gather(*tasks, return_exceptions=True)
-
     assert (before, after, queue.waiting) == (2 * PER_TURN + 5, PER_TURN, 0)
 
 

@@ -27,7 +27,6 @@ def test_client_is_found_by_id_and_by_user(hub: Hub) -> None:
     )
     for client in (first, second, other):
         hub.add(client)
-
     assert hub.clients == {"C1": first, "C2": second, "C3": other}
     assert hub.connections("17") == [first, second]
     assert hub.connections("19") == []

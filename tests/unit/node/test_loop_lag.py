@@ -35,7 +35,6 @@ async def test_largest_lag_is_told_until_it_is_old(lag: LoopLag, clock: Clock) -
     await looks(clock, REMEMBERED - 1)
     still = lag.seconds
     await looks(clock, 1)
-
     assert (before, in_time, late, still, lag.seconds) == (0, 0, 0.25, 0.25, 0)
 
 

@@ -86,7 +86,6 @@ async def test_history_ids_are_unique_and_only_where_history_is(node: Node) -> N
     client = RecordingClient()
     await subscribe(node, client, PLAIN, "b")
     await publish(node, PLAIN, 1, "b")
-
     uids = [publication.uid for publication in (await node.broker.history("a")).publications]
     assert len(set(uids)) == 5
     assert all(uids)
@@ -134,12 +133,10 @@ async def test_node_counts_subscriptions_that_are_visible(node: Node) -> None:
     await subscribe(node, second, PLAIN, "a")
     await subscribe(node, observer, PLAIN, "a", visible=False)
     counts = [node.status().num_subs]
-
     for client, channel in ((first, "a"), (second, "a"), (first, "b")):
         await node.subscriptions.remove(channel, client, PLAIN, leave=None)
         counts.append(node.status().num_subs)
     await node.subscriptions.remove("a", observer, PLAIN, leave=None, visible=False)
-
     assert [*counts, node.status().num_subs] == [3, 2, 1, 0, 0]
 
 
@@ -151,9 +148,7 @@ async def test_node_says_what_it_is(node: Node, clock: Clock) -> None:
     await subscribe(node, client, PLAIN, "a")
     await subscribe(node, client, PLAIN, "b")
     await clock.advance(90.5)
-
     (info,) = await node.nodes()
-
     assert (info.num_clients, info.num_users, info.num_channels, info.uptime) == (3, 2, 2, 90)
     assert info.uid == node.uid
     assert info.name

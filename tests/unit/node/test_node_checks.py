@@ -37,13 +37,11 @@ async def test_lost_publication_at_the_end_is_noticed_by_a_check_and_delivered(
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
-
     await clock.advance(25)
     await turns(20)
     assert published(client) == [1]  # 40 seconds have not passed
     await clock.advance(25)
     await eventually(lambda: published(client) == [1, 2])
-
     assert client.closes == []
 
 
@@ -73,11 +71,9 @@ async def test_loss_at_the_end_that_history_does_not_keep_closes_with_3010(
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
     await node.broker.remove_history("a")
-
     await clock.advance(25)
     await clock.advance(25)
     await eventually(lambda: bool(client.closes))
-
     assert client.close_codes == [INSUFFICIENT_STATE]
     assert published(client) == [1]
 
@@ -105,7 +101,6 @@ async def test_publications_on_their_way_during_a_check_are_delivered_once(
         await eventually(lambda value=value: len(published(client)) == value)  # type: ignore[misc]
         # it was on its way, after all
         node.on_publication("a", late, await node.broker.position("a"))
-
     assert client.closes == []
     assert published(client) == [1, 2, 3]
 
@@ -128,13 +123,11 @@ async def test_live_publications_put_the_check_off(
     await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 0)
     asked = engine.calls["position"]
-
     for value in range(6):
         await clock.advance(25)
         await turns(20)
         await publish(node, RECOVERABLE, value)
     assert engine.calls["position"] == asked
-
     await clock.advance(25)
     await clock.advance(25)
     await eventually(lambda: engine.calls["position"] == asked + 1)

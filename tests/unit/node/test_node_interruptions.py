@@ -101,7 +101,6 @@ async def test_interruption_of_some_channels_does_not_concern_the_others(node: N
 async def test_interruption_before_the_end_of_another_waits_for_its_own_end(node: Node) -> None:
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
-
     node.on_interrupted(everything)
     node.on_resumed(everything)
     node.on_interrupted(everything)
@@ -234,13 +233,11 @@ async def test_subscribers_are_present_again_where_the_engine_forgot(
     await subscribe(node, staying, PRESENT)
     await subscribe(node, leaving, PRESENT)
     await node.subscriptions.remove("a", leaving, PRESENT, leave=None)
-
     node.on_interrupted(everything)
     engine.lose_everything()
     assert await engine.presence.get("a") == {}
     node.on_resumed(everything)
     await node.idle()
-
     assert set(await engine.presence.get("a")) == {"C1"}
 
 

@@ -64,12 +64,10 @@ async def test_gap_is_filled_from_history_for_all_subscribers(node: Node) -> Non
     for client in clients:
         await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-
     await lose(node, RECOVERABLE, 2)
     await publish(node, RECOVERABLE, 3)
     await eventually(lambda: all(len(client.pushed) == 3 for client in clients))
     await publish(node, RECOVERABLE, 4)
-
     assert [published(client) for client in clients] == [[1, 2, 3, 4]] * 2
     assert [client.closes for client in clients] == [[], []]
 
@@ -79,12 +77,10 @@ async def test_gap_is_filled_once_for_all_subscribers(clock: Clock) -> None:
     clients = [RecordingClient(f"C{number}") for number in range(10)]
     for client in clients:
         await subscribe(node, client, RECOVERABLE)
-
     await lose(node, RECOVERABLE, 1)
     read = engine.calls["history"]
     await publish(node, RECOVERABLE, 2)
     await eventually(lambda: published(clients[-1]) == [1, 2])
-
     assert engine.calls["history"] - read == 1
     await node.stop()
 
@@ -97,13 +93,11 @@ async def test_publication_after_a_gap_is_not_delivered_before_the_gap_is_filled
     await subscribe(node, client, RECOVERABLE)
     await lose(node, RECOVERABLE, 1)
     engine.hold("history")
-
     await publish(node, RECOVERABLE, 2)
     await turns(20)
     assert published(client) == []
     engine.go_on("history")
     await eventually(lambda: published(client) == [1, 2])
-
     await node.stop()
 
 
@@ -112,11 +106,9 @@ async def test_gap_that_history_cannot_fill_closes_with_3010(node: Node) -> None
     for client in clients:
         await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-
     await lose_for_good(node, 2)
     await publish(node, RECOVERABLE, 3)
     await eventually(lambda: all(client.closes for client in clients))
-
     assert [published(client) for client in clients] == [[1], [1]]
     assert [client.close_codes for client in clients] == [[INSUFFICIENT_STATE]] * 2
 
@@ -125,13 +117,11 @@ async def test_nothing_reaches_subscribers_that_are_being_closed_for_a_gap(node:
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-
     await lose_for_good(node, 2)
     await publish(node, RECOVERABLE, 3)
     await eventually(lambda: bool(client.closes))
     await publish(node, RECOVERABLE, 4)
     await turns(20)
-
     assert published(client) == [1]
     assert client.close_codes == [INSUFFICIENT_STATE]
 
@@ -142,10 +132,8 @@ async def test_subscriber_that_comes_after_a_gap_closed_the_others_is_served(nod
     await lose_for_good(node, 1)
     await publish(node, RECOVERABLE, 2)
     await eventually(lambda: bool(first.closes))
-
     await subscribe(node, second, RECOVERABLE)
     await publish(node, RECOVERABLE, 3)
-
     assert (published(second), second.closes) == ([3], [])
     assert published(first) == []
 
@@ -166,12 +154,10 @@ async def test_gap_in_one_channel_does_not_concern_another(node: Node) -> None:
     await subscribe(node, client, RECOVERABLE, "b")
     other = RecordingClient("C2")
     await subscribe(node, other, RECOVERABLE, "a")
-
     await lose_for_good(node, 1, "a")
     await publish(node, RECOVERABLE, 2, "a")
     await publish(node, RECOVERABLE, 3, "b")
     await eventually(lambda: bool(other.closes))
-
     assert (client.closes, published(client)) == ([], [3])
     assert other.close_codes == [INSUFFICIENT_STATE]
 
@@ -203,11 +189,9 @@ async def test_publication_of_a_stream_that_began_anew_closes_with_3010(clock: C
     client = RecordingClient()
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
-
     engine.lose_everything()
     await publish(node, RECOVERABLE, 2)
     await eventually(lambda: bool(client.closes))
-
     assert published(client) == [1]
     assert client.close_codes == [INSUFFICIENT_STATE]
     await node.stop()
@@ -279,9 +263,7 @@ async def test_last_subscriber_that_leaves_a_gap_behind_leaves_no_task(clock: Cl
     engine.hold("history")
     await publish(node, RECOVERABLE, 2)
     await engine.reached("history")
-
     await node.subscriptions.remove("a", client, RECOVERABLE, leave=None)
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
     assert published(client) == []
     await node.stop()

@@ -87,9 +87,7 @@ async def test_work_that_hangs_is_cancelled_when_the_time_is_up(node: Node, cloc
 
     node.spawn(hang())
     await turns()
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     await eventually(cancelled.is_set)
 
 
@@ -183,9 +181,7 @@ async def test_client_whose_subscribe_hangs_in_the_engine_is_closed_too(
     command = connection.say(3, 1, channel="b")
     engine.go_on(*STEPS[: STEPS.index(step)])
     await engine.reached(step)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert connection.closes == [SHUTDOWN]
     engine.go_on(*engine.held)
     await command

@@ -66,10 +66,8 @@ async def test_observer_is_hidden_from_its_beginning_to_its_end(bench: Bench, cl
     await clock.advance(100)  # presence is renewed every 25 seconds
     await turns(20)
     assert set(bench.node.hub.feeds) == {"a", "b"}
-
     observer.client.close(None)
     await turns(20)
-
     assert bench.node.hub.feeds == {}
     assert bench.calls() == 0
     assert set(bench.events.emitted) <= {"channel_occupied", "channel_vacated"}

@@ -72,13 +72,11 @@ async def test_clients_with_the_same_messages_share_one_frame(
 
 async def test_clients_with_different_messages_get_their_own(flusher: Flusher) -> None:
     first, second, third = Peer(flusher), Peer(flusher), Peer(flusher)
-
     first.outbox.append(b"a\n")
     second.outbox.append(b"b\n")
     third.outbox.append(b"a\n")
     third.outbox.append(b"b\n")
     await turns()
-
     assert [peer.transport.data for peer in (first, second, third)] == [
         [b"a\n"],
         [b"b\n"],
@@ -88,12 +86,10 @@ async def test_clients_with_different_messages_get_their_own(flusher: Flusher) -
 
 async def test_frames_are_not_shared_between_text_and_binary(flusher: Flusher) -> None:
     peers = [Peer(flusher, binary=binary) for binary in (False, True, False)]
-
     for peer in peers:
         # codecs never give each other's messages, so these are equal and not the same
         peer.outbox.append(bytes(bytearray(b"ab")))
     await turns()
-
     frames = [peer.transport.frames[0] for peer in peers]
     assert [(frame.data, frame.binary) for frame in frames] == [
         (b"ab", False),
@@ -149,5 +145,4 @@ async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
     outbox = ClientOutbox(asking, flusher, binary=False, limit_bytes=0, overflow=lambda slow: None)
     outbox.append(b"a\n")
     await turns()
-
     assert peer.transport.data == [b"answer\n"]

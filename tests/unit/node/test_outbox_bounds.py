@@ -37,12 +37,10 @@ async def test_nothing_follows_what_was_dropped(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=3)
     peer.transport.ready = False
     peer.outbox.append(b"dropped\n")
-
     peer.transport.ready = True
     peer.outbox.append(b"x\n")
     peer.outbox.ready()
     await turns()
-
     assert peer.transport.data == []
 
 
@@ -69,11 +67,9 @@ async def test_bytes_the_server_still_buffers_count(flusher: Flusher) -> None:
     peer.outbox.append(b"a")
     await turns()
     assert peer.overflows == 0
-
     peer.transport.buffered = 5
     peer.outbox.append(b"a")
     await turns()
-
     assert peer.overflows == 1
 
 
@@ -83,13 +79,11 @@ async def test_bytes_the_server_still_buffers_count(flusher: Flusher) -> None:
 async def test_messages_stay_while_the_transport_is_busy(flusher: Flusher) -> None:
     peer = Peer(flusher)
     peer.transport.ready = False
-
     peer.outbox.append(b"a\n")
     await turns()
     peer.outbox.append(b"b\n")
     await turns()
     assert peer.transport.frames == []
-
     peer.transport.ready = True
     peer.outbox.ready()
     await turns()
@@ -126,12 +120,10 @@ async def test_message_and_readiness_in_one_turn_send_once(flusher: Flusher) -> 
     peer.transport.ready = False
     peer.outbox.append(b"a\n")
     await turns()
-
     peer.transport.ready = True
     peer.outbox.ready()
     peer.outbox.append(b"b\n")
     await turns()
-
     assert peer.transport.data == [b"a\nb\n"]
 
 
@@ -163,7 +155,6 @@ async def test_what_the_server_holds_counts_while_it_takes_no_more(flusher: Flus
     peer.transport.buffered, peer.transport.takes = 8, 1
     peer.outbox.append(b"a\n")
     await turns()
-
     peer.outbox.append(b"b\n")
     await turns()
     assert peer.overflows == 0
@@ -178,10 +169,8 @@ async def test_what_the_server_has_sent_counts_no_more(flusher: Flusher) -> None
     await turns()
     peer.transport.buffered, peer.transport.ready = 0, True
     peer.outbox.ready()
-
     peer.outbox.append(b"123456789\n")
     await turns()
-
     assert peer.overflows == 0
     assert peer.transport.data == [b"a\n", b"123456789\n"]
 

@@ -62,9 +62,7 @@ async def test_first_ping_comes_after_half_an_interval_and_within_a_whole_one(
     begin = clock.now
     for client in clients:
         pings.add(client)
-
     await pass_time(clock, INTERVAL + 2 * TURN)
-
     first = [client.pinged[0] - begin for client in clients]
     assert min(first) >= INTERVAL / 2
     assert max(first) <= INTERVAL + 2 * TURN
@@ -118,11 +116,9 @@ async def test_pong_that_waited_for_the_process_is_read_before_anyone_is_closed(
     while not client.pinged:
         await clock.advance(TURN / 2)
     await pass_time(clock, TIMEOUT - 2 * TURN)
-
     await clock.advance(10 * TIMEOUT)
     client.owes = False  # the pong is read now
     await pass_time(clock, TIMEOUT)
-
     assert client.closed == []
 
 
@@ -137,9 +133,7 @@ async def test_client_that_was_not_looked_at_gets_no_second_ping_and_is_closed_l
     for _ in range(SLOTS):  # every turn comes late
         await clock.advance(TIMEOUT)
     assert client.closed == []
-
     await pass_time(clock, INTERVAL + TIMEOUT)
-
     assert len(client.pinged) == 1
     assert client.closed
 

@@ -113,7 +113,6 @@ async def test_others_are_closed_when_the_message_has_its_place_in_the_stream(
     await engine.reached("publish")
     await turns(20)
     assert older.closes == []
-
     engine.go_on("publish")
     await connecting
     await eventually(lambda: older.close_codes == [CONNECTION_LIMIT])
@@ -129,7 +128,6 @@ async def test_of_two_that_connect_at_the_same_time_the_one_of_the_last_message_
 ) -> None:
     client = add(node, "here")
     node.single_connection.begin(client)
-
     for whose in order:
         if whose == "own":
             await node.single_connection.finish(client)
@@ -137,7 +135,6 @@ async def test_of_two_that_connect_at_the_same_time_the_one_of_the_last_message_
             message = DisconnectUser("17", CONNECTION_LIMIT, keep="there", origin="another")
             await other_node_sends(engine, message)
         await turns(20)
-
     assert client.close_codes == ([CONNECTION_LIMIT] if closed else [])
 
 

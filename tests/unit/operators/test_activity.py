@@ -71,7 +71,6 @@ async def test_rates_follow_what_happens(node: Node, clock: Clock) -> None:
     for _ in range(3):
         await clock.advance(2)
         seen.append(rates(await ask(node))["a"])
-
     assert seen == [3, 1.5, 0]
 
 
@@ -84,7 +83,6 @@ async def test_another_operator_who_asks_often_takes_nothing_away(node: Node, cl
     for _ in range(8):
         await clock.advance(0.125)
         await ask(node)
-
     assert rates(await ask(node)) == {"a": 4}
 
 
@@ -96,7 +94,6 @@ async def test_node_stops_counting_when_it_is_not_asked_any_more(node: Node, clo
     await ask(node)
     assert is_watched(node)
     await clock.advance(LEASE)
-
     assert not is_watched(node)
     await publish(node, PLAIN, 1)
     assert (await ask(node)).seconds == 0
@@ -112,10 +109,8 @@ async def test_the_busiest_are_found_among_many_and_ordered_as_asked(
     await ask(node)
     await publish(node, PLAIN, 1, names[-1])
     await clock.advance(1)
-
     by_publications = await ask(node, 2)
     by_subscribers = await ask(node, 2, "subscribers")
-
     assert [each.channel for each in by_publications.channels] == [names[-1], names[3]]
     assert [each.channel for each in by_subscribers.channels] == [names[3], names[-1]]
 
@@ -162,7 +157,6 @@ async def test_answer_does_not_go_through_all_counts_in_one_turn(node: Node, clo
         activity._counts = Counts(a=[number, 10])
         await clock.advance(1)
         seen.append((await activity.answer(question)).channels[0].publications)
-
     assert seen == [4, 3]
 
 

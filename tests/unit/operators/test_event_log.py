@@ -51,7 +51,6 @@ def test_events_are_told_in_the_order_in_which_they_began(log: EventLog, now: No
     log.add("redis_back")
     now.seconds += 5
     log.add("node_started", "web-2", subject="U2")
-
     assert [(event.kind, event.first, event.subject) for event in log.events()] == [
         ("redis_away", 1_000_000.0, ""),
         ("redis_back", 1_000_005.0, ""),
@@ -82,7 +81,6 @@ def test_storm_of_one_kind_pushes_out_no_other(log: EventLog, now: Now) -> None:
         log.add("blocked", f"user {number}", subject=f"user {number}")
     now.seconds += 1
     log.add("blocked", "user 0", subject="user 0")
-
     kinds = [event.kind for event in log.events()]
     assert kinds.count("blocked") == KEPT_OF_A_KIND
     assert kinds.count("node_silent") == 1
@@ -129,5 +127,4 @@ def test_threads_may_add_events(log: EventLog) -> None:
         thread.start()
     for thread in threads:
         thread.join()
-
     assert [(event.count, event.number) for event in log.events()] == [(2000, 2000)]

@@ -74,10 +74,8 @@ async def test_copies_that_arrived_are_not_sent_again_and_others_are(
     assert client.tap is not None
     client.tap.received(b'{"id":1}')
     lost = await ask(node, user="17", taken={node.uid: first.copies[-1].number})
-
     again = await ask(node, user="17", taken={node.uid: first.copies[-1].number})
     last = await ask(node, user="17", taken={node.uid: again.copies[-1].number})
-
     assert told(lost.copies) == told(again.copies) == [("received", "C", '{"id":1}')]
     assert last.copies == []
 
@@ -137,13 +135,11 @@ async def test_busy_user_fills_a_mirror_and_what_is_left_out_is_counted(
     assert client.tap is not None
     for number in range(MAX_COPIES + 49):
         client.tap.received(b'{"id":%d}' % number)
-
     full = await ask(node, user="17")
     assert (len(full.copies), full.left_out) == (MAX_COPIES, 50)
     taken = {node.uid: full.copies[-1].number}
     await ask(node, user="17", taken=taken)
     client.tap.received(b'{"id":1}')
-
     assert len((await ask(node, user="17", taken=taken)).copies) == 1
 
 
@@ -224,9 +220,7 @@ async def test_client_gets_the_same_with_a_mirror_and_without(site: Node) -> Non
 async def test_copies_show_both_directions_and_no_secret(site: Node) -> None:
     await ask(site, user="17")
     await talk(site, "17")
-
     copies = (await ask(site, user="17")).copies
-
     kinds = [copy.kind for copy in copies]
     assert kinds.count("received") == 4  # all but connect: until then its user is not known
     assert "sent" in kinds

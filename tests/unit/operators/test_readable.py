@@ -87,9 +87,7 @@ def test_payloads_are_not_shown_if_they_are_masked() -> None:
         {"push": {"channel": "chat", "pub": {"tags": {"name": SECRET}}}},
     ]
     frame = "\n".join(map(json.dumps, values)).encode()
-
     shown = show(frame, masked=True)
-
     assert SECRET not in shown
     assert shown.count("chat") == 4
     assert '{"id":1,"params":{"channel":"chat","data":"(17 bytes)"}}' in shown
@@ -152,13 +150,11 @@ def test_protobuf_of_the_second_generation_is_shown_as_json() -> None:
 @pytest.mark.parametrize("generation", [1, 2])
 def test_protobuf_that_is_not_understood_is_not_shown(generation: int) -> None:
     frame = frame_message(b"\xff\xff" + SECRET.encode())
-
     shown = readable(
         Protobuf(generation),  # type: ignore[arg-type]
         frame,
         from_client=True,
         masked=False,
     )
-
     assert SECRET not in shown
     assert "bytes" in shown

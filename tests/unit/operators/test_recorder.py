@@ -88,7 +88,6 @@ async def test_first_sample_covers_half_a_slot_at_least(
     await clock.advance(5.0)
     near = recorder.answer().slots
     await clock.advance(8.1)
-
     first = (int(OFFSET) + 4110) // SLOT_SECONDS
     assert near == []
     assert recorder.answer().slots == [first]
@@ -144,7 +143,6 @@ async def test_samples_tell_of_slow_clients_refusals_and_a_late_loop(
     await slots(clock, 1)
     figures.states = {"lag": 400_000}
     await slots(clock, 1)
-
     assert sorted(kinds(recorder.answer())[1:]) == [
         ("late_loop", 900),
         ("refused", 7),
@@ -165,7 +163,6 @@ async def test_node_counts_what_its_clients_get(node: Node, clock: Clock) -> Non
     await publish(node, PLAIN, 1)
     await publish(node, PLAIN, 2)
     await slots(clock, 2)
-
     [answer] = (await node.survey(AskPast(), PastAnswer)).answers
     sent = decode_answer(encode_answer(answer), PastAnswer)
     assert sent == answer

@@ -26,7 +26,6 @@ def test_sample_has_the_state_and_what_was_counted_since_the_last_one(samples: S
     samples.add(BEGIN + 10, reading(7, published=103))
     samples.add(BEGIN + 20, reading(5, published=103))
     samples.add(BEGIN + 30, reading(6, published=110, delivered=4))
-
     first = int(BEGIN) // SLOT_SECONDS + 1
     assert samples.slots == [first, first + 1, first + 2]
     assert samples.figures() == {

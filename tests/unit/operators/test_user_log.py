@@ -7,11 +7,9 @@ from realtime.operators.user_log import MAX_LENGTH, MAX_REFUSALS, MAX_USERS, Use
 
 def test_last_end_and_refusals_of_a_user_are_remembered() -> None:
     log = UserLog("N1", "one")
-
     log.closed("17", 3012, "force disconnect")
     log.closed("17", 3005, "expired")
     log.refused("17", "publish", "news", 103, "permission denied")
-
     answer = log.answer("17")
     assert (answer.node, answer.name) == ("N1", "one")
     assert (answer.code, answer.reason) == (3005, "expired")

@@ -53,11 +53,9 @@ async def test_publication_that_arrives_before_the_position_was_read_is_in_the_p
     line.engine.hold("position")
     starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
-
     await line.publish(1)
     line.engine.go_on("position")
     await starting
-
     assert line.delivered == []
     assert (await line.engine.broker.position("a")).offset == 1
     assert line.follower.position == await line.engine.broker.position("a")
@@ -110,10 +108,8 @@ async def test_many_gaps_are_filled_with_one_read(line: Line) -> None:
         await line.publish(value + 1)
     await turns(20)
     assert line.delivered == []
-
     line.engine.go_on("history")
     await eventually(lambda: len(line.delivered) == 20)
-
     assert line.delivered == list(range(20))
     assert line.engine.calls["history"] == 1
 
@@ -156,11 +152,9 @@ async def test_gap_is_filled_when_the_engine_answers_again(line: Line, clock: Cl
     await line.publish(2)
     await clock.advance(10)
     assert line.delivered == []
-
     line.engine.failing.clear()
     await clock.advance(MAX_DELAY)
     await eventually(lambda: line.delivered == [1, 2])
-
     assert line.losses == 0
 
 
@@ -193,7 +187,6 @@ async def test_failure_is_logged_with_the_channel(
     await line.lose(1)
     await line.publish(2)
     await eventually(lambda: bool(caplog.records))
-
     (record,) = caplog.records
     assert record.levelname == "WARNING"
     assert "'a'" in record.getMessage()
@@ -233,11 +226,9 @@ async def test_reach_waits_while_the_engine_fails(line: Line, clock: Clock) -> N
     reaching = asyncio.create_task(line.follower.reach(None))
     await clock.advance(10)
     assert not reaching.done()
-
     line.engine.failing.clear()
     await clock.advance(MAX_DELAY)
     await reaching
-
     assert line.delivered == [1]
 
 
@@ -247,12 +238,10 @@ async def test_caller_that_gives_up_does_not_end_the_read_for_others(line: Line)
     line.engine.hold("history")
     impatient, patient = (asyncio.create_task(line.follower.reach(None)) for _ in range(2))
     await line.engine.reached("history")
-
     impatient.cancel()
     await turns()
     line.engine.go_on("history")
     await patient
-
     assert impatient.cancelled()
     assert line.delivered == [1]
 

@@ -24,9 +24,7 @@ async def test_resume_returns_when_everything_that_was_missed_is_delivered(line:
     line.follower.interrupt()
     await line.publish(2)
     await line.lose(3, 4)
-
     await resume(line)
-
     assert line.delivered == [1, 2, 3, 4]
     assert line.engine.calls["history"] == 1
     await line.publish(5)
@@ -46,10 +44,8 @@ async def test_resume_of_an_older_interruption_is_ignored(line: Line) -> None:
     older = line.follower.interruptions
     line.follower.interrupt()
     await line.lose(1)
-
     await line.follower.resume(older)
     await turns(20)
-
     assert (line.delivered, line.engine.calls["history"]) == ([], 0)
     await resume(line)
     assert line.delivered == [1]
@@ -109,11 +105,9 @@ async def test_resume_waits_while_the_engine_fails(line: Line, clock: Clock) -> 
     resuming = asyncio.create_task(resume(line))
     await clock.advance(10)
     assert not resuming.done()
-
     line.engine.failing.clear()
     await clock.advance(MAX_DELAY)
     await resuming
-
     assert line.delivered == [1]
 
 
@@ -133,13 +127,11 @@ async def test_interruption_during_the_start_is_caught_up_with(clock: Clock) -> 
     line.engine.hold_answer("position")
     starting = asyncio.create_task(line.follower.start())
     await line.engine.reached("position")
-
     line.follower.interrupt()
     await line.lose(1)
     line.engine.go_on("position")
     await starting
     await resume(line)
-
     assert line.delivered == [1]
 
 
@@ -189,8 +181,6 @@ async def test_callers_do_not_wait_for_a_stopped_follower(line: Line) -> None:
     await turns()
     resuming = asyncio.create_task(resume(line))
     await line.engine.reached("history")
-
     line.follower.stop()
     await eventually(lambda: reaching.done() and resuming.done())
-
     assert line.delivered == []

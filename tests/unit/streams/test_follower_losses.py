@@ -17,10 +17,8 @@ async def test_stream_that_begins_anew_is_lost_once_and_followed(line: Line) -> 
     line.follower.interrupt()
     line.engine.lose_everything()
     await line.lose(3)
-
     await resume(line)
     await line.publish(4)
-
     assert (line.delivered, line.losses) == ([1, 2, 4], 1)
     assert line.position == await line.engine.broker.position("a")
     assert line.position.epoch != epoch
@@ -36,9 +34,7 @@ async def test_gap_that_is_not_kept_any_more_is_a_loss_and_the_stream_is_followe
     await line.publish(3)
     await eventually(lambda: line.losses == 1)
     await eventually(lambda: line.position.offset == 3)
-
     await line.publish(4)
-
     assert (line.delivered, line.losses) == ([1, 4], 1)
     assert line.engine.calls["renew_epoch"] == 0  # every position in it is still what it was
 
@@ -48,10 +44,8 @@ async def test_stream_that_lost_its_end_gets_a_new_epoch_and_is_followed(line: L
     epoch = line.position.epoch
     line.follower.interrupt()
     line.engine.broker.lose_tail("a", 1)
-
     await resume(line)
     await line.publish(4)
-
     assert (line.delivered, line.losses) == ([1, 2, 3, 4], 1)
     assert line.engine.calls["renew_epoch"] == 1
     assert line.position == await line.engine.broker.position("a")
@@ -66,10 +60,8 @@ async def test_stream_that_lost_its_end_and_went_on_is_noticed_by_the_id_of_the_
     line.follower.interrupt()
     line.engine.broker.lose_tail("a", 2)
     await line.lose(4, 5, 6)
-
     await resume(line)
     await line.publish(7)
-
     assert (line.delivered, line.losses) == ([1, 2, 3, 7], 1)
     assert line.engine.calls["renew_epoch"] == 1
     assert line.position.epoch != epoch
@@ -86,9 +78,7 @@ async def test_stream_that_lost_its_end_is_noticed_where_nothing_was_delivered(
     line.follower.interrupt()
     line.engine.broker.lose_tail("a", 2)
     await line.lose(4, 5, 6)
-
     await resume(line)
-
     assert (line.delivered, line.losses) == ([], 1)
     assert line.position.epoch != epoch
 
@@ -136,12 +126,10 @@ async def test_publication_after_a_loss_and_before_the_new_position_is_delivered
     line.engine.hold_answer("position")
     resuming = asyncio.create_task(resume(line))
     await line.engine.reached("position")
-
     await line.publish(2)
     line.engine.go_on("position")
     await resuming
     await line.publish(3)
-
     assert (line.delivered, line.losses) == ([1, 2, 3], 1)
 
 

@@ -120,7 +120,6 @@ def test_gap_that_began_while_the_stream_was_read_needs_another_read() -> None:
     arrive(order, 6)
     order.begin_read()
     arrive(order, 9)
-
     assert read(order, 6, 4, 5, 6) == [5, 6]
     assert order.is_behind
     assert order.begin_read() == 6
@@ -173,7 +172,6 @@ def test_doubt_that_comes_after_ask_is_not_settled_by_its_answer() -> None:
     order.suspect_loss()
     order.begin_read()
     order.suspect_loss()
-
     assert read(order, 5, 4, 5) == [5]
     assert order.is_behind
     assert arrive(order, 7) == []
@@ -189,7 +187,6 @@ def test_publications_that_wait_are_bounded_and_more_are_read_from_the_stream() 
     order = started(0)
     top = MAX_EARLY + 2
     arrive(order, *range(2, top + 1))
-
     # the first of them were dropped: what follows must not be delivered without them
     assert arrive(order, 1) == []
     assert order.is_behind

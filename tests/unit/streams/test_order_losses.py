@@ -165,7 +165,6 @@ def test_publication_at_the_position_of_the_start_is_known(
     order = started(4, "u4")
     order.suspect_loss()
     order.begin_read()
-
     if renewed is None:
         order.end_read(history)
         assert not order.is_behind
@@ -221,7 +220,6 @@ def test_publications_of_the_lost_stream_are_not_delivered_after_one_of_the_new_
     start(order, 2)
     arrive(order, 4)
     lose(order, 3, 1, 2, 3, epoch=OTHER)
-
     assert start(order, 3, OTHER) == []
     assert order.position == StreamPosition(3, OTHER)
 

@@ -119,10 +119,8 @@ def test_client_misses_nothing_and_gets_nothing_twice(
     top = since + published
     held_from = max(1, top - 3)
     held = range(held_from, top + more + 1)
-
     answer = recover(stream(top, *range(1, top + 1)), StreamPosition(since, E))
     merged = merge(answer, publications(*held))
-
     assert merged is not None
     assert [p.offset for p in merged.publications] == list(range(since + 1, top + more + 1))
     assert merged.position == StreamPosition(top + more, E)

@@ -140,11 +140,9 @@ async def test_channel_can_be_subscribed_to_again_after_the_engine_failed(
     engine.failing.add("subscribe")
     await failed.subscribe()
     engine.failing.clear()
-
     await later.subscribe()
     await publish(node, node.config.channel, 1)
     await turns()
-
     assert failed.closes == [SERVER_ERROR]
     assert [push["data"]["data"] for push in later.pushes] == [1]
 
@@ -160,13 +158,11 @@ async def test_client_closed_while_it_subscribes_leaves_nothing(
     engine.hold(step)
     command = connection.subscribe()
     await engine.reached(step)
-
     await node.disconnect_user("17")
     await turns()
     engine.go_on(step)
     await command
     await node.idle()
-
     assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
 
@@ -182,10 +178,8 @@ async def test_client_whose_frame_the_service_fails_to_handle_is_closed_with_adv
 
     connection = await connect()
     monkeypatch.setattr(JSONCodec, "decode", fail)
-
     await connection.say(2, 7)
     await node.idle()
-
     assert connection.closes == [SERVER_ERROR]
     errors = [record for record in caplog.records if record.levelname == "ERROR"]
     assert [bool(record.exc_info) for record in errors] == [True]

@@ -33,14 +33,12 @@ async def test_client_is_closed_before_an_engine_that_hangs_has_answered(
     connection = await connect()
     await connection.subscribe()
     engine.hold("presence.remove")
-
     await node.disconnect_user("17")
     await engine.reached("presence.remove")
     await eventually(lambda: connection.closes == [FORCED])
     assert await engine.presence.get("a") != {}
     engine.go_on("presence.remove")
     await node.idle()
-
     assert await engine.presence.get("a") == {}
     assert (node.hub.feeds, node.hub.clients) == ({}, {})
 
@@ -110,10 +108,8 @@ async def test_command_that_is_cancelled_is_cancelled_where_its_work_cannot_be_u
     command = connection.subscribe()
     await engine.reached("presence.add")
     engine.failing.add("presence.remove")
-
     command.cancel()
     await asyncio.wait([command])
-
     assert command.cancelled()
     assert node.hub.feeds == {}
 
@@ -129,11 +125,9 @@ async def test_presence_refresh_after_a_leave_leaves_no_presence(
     engine.hold("presence.add")
     await clock.advance(PRESENCE_TICK)
     await engine.reached("presence.add")
-
     await connection.say(3, 2, channel="a")
     engine.go_on("presence.add")
     await node.idle()
-
     assert connection.reply(3) is not None
     assert await engine.presence.get("a") == {}
 
@@ -167,11 +161,9 @@ async def test_renewal_beside_a_leave_keeps_those_present_who_stay(
     engine.hold("presence.add")
     await clock.advance(PRESENCE_TICK)
     await engine.reached("presence.add")
-
     await leaver.say(3, 2, channel="a")
     engine.go_on("presence.add")
     await node.idle()
-
     assert list(await engine.presence.get("a")) == [other.client.id]
 
 

@@ -73,11 +73,9 @@ async def test_they_follow_the_reply_of_the_first_generation(
     subscribing = connection.subscribe()
     await engine.reached("subscribe")
     await only_deliver(node, "a", 2)
-
     engine.go_on("subscribe")
     await subscribing
     await turns()
-
     assert connection.reply(2) is not None
     assert [push["data"]["data"] for push in connection.pushes] == [2]
 
@@ -88,11 +86,9 @@ async def test_they_follow_the_reply_to_connect(node: Node, engine: SuspendedEng
     connecting = connection.begin("connect", token=connection_token("17", channels=["a"]))
     await engine.reached("subscribe")
     await only_deliver(node, "a", 2)
-
     engine.go_on("subscribe")
     assert "a" in (await connecting)["subs"]
     await turns()
-
     assert published(connection) == [2]
 
 
@@ -105,11 +101,9 @@ async def test_they_follow_the_push_of_a_subscription_by_the_server(
     call = asyncio.create_task(operations.subscribe(node, "17", "a"))
     await engine.reached("subscribe")
     await only_deliver(node, "a", 2)
-
     engine.go_on("subscribe")
     await call
     await turns()
-
     assert connection.kinds()[:2] == ["subscribe", "pub"]
     assert published(connection) == [2]
 
@@ -124,9 +118,7 @@ async def test_client_that_is_unsubscribed_meanwhile_gets_none(
     await engine.reached("subscribe")
     await only_deliver(node, "a", 2)
     await operations.unsubscribe(node, "17", "a")
-
     engine.go_on("subscribe")
     await subscribing
     await turns()
-
     assert connection.kinds("a") == ["unsubscribe"]

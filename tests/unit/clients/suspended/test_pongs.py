@@ -44,11 +44,9 @@ async def test_client_that_does_not_answer_after_a_slow_command_is_closed(
     asking = connection.begin("presence", channel="a")
     await engine.reached("presence.get")
     await pass_time(clock, node.config.ping_interval + node.config.pong_timeout)
-
     engine.go_on("presence.get")
     await asking
     await pass_time(clock, node.config.ping_interval + node.config.pong_timeout)
-
     assert connection.closes == [NO_PONG]
 
 
@@ -66,12 +64,10 @@ async def test_client_whose_pongs_may_have_been_held_back_is_pinged_again_but_no
     connection, direct = await relayed(node), SecondConnection(node)
     await direct.call("connect", token=connection_token("17"))
     node.on_interrupted(lambda channel: True)  # and never again ready
-
     interval = node.config.ping_interval
     await pass_time(clock, 2 * interval + node.config.pong_timeout)
     assert (connection.closes, connection.pings >= 2) == ([], True)
     assert direct.closes == [NO_PONG]
-
     await pass_time(clock, (LOST_MOST + 1) * interval)
     assert connection.closes == [NO_PONG]
 

@@ -58,11 +58,9 @@ async def test_call_while_the_client_subscribes_waits_for_its_reply(
     await begin(node, "plain:a", data=data("1"))
     await begin(node, "plain:a", data=data("2"))
     assert second.pushed == []
-
     engine.go_on("subscribe")
     assert await subscribing == {}
     await turns(20)
-
     assert [push["subscribe"]["data"] for push in second.pushed] == [2]
 
 
@@ -75,11 +73,9 @@ async def test_call_while_the_client_fails_to_subscribe_is_made_after_it(
     subscribing = second.begin("subscribe", **asks)
     await engine.reached("history")
     await begin(node, "a")
-
     engine.go_on("history")
     assert await subscribing == {"error": 112}
     await eventually(lambda: second.kinds("a")[:1] == ["subscribe"])
-
     assert second.client.session.subscriptions["a"].server_side
 
 
@@ -124,11 +120,9 @@ async def test_call_behind_two_that_unsubscribe_is_the_last_one_told(
     await engine.reached("unsubscribe")
     await turns()
     await begin(node, "plain:a")
-
     engine.go_on("unsubscribe")
     await asyncio.gather(*calls)
     await turns(20)
-
     assert second.kinds("plain:a") == ["unsubscribe", "unsubscribe", "subscribe"]
 
 
@@ -139,11 +133,9 @@ async def test_unsubscribe_while_the_server_subscribes_wins(
     call = begin(node, "plain:a")
     await engine.reached("subscribe")
     await operations.unsubscribe(node, "17", "plain:a")
-
     engine.go_on("subscribe")
     await call
     await turns(20)
-
     assert second.kinds("plain:a") == ["subscribe", "unsubscribe"]
     assert second.client.session.subscriptions == {}
 
@@ -157,11 +149,9 @@ async def test_unsubscribe_ends_a_call_that_waits(
     await engine.reached("subscribe")
     await begin(node, "plain:a")
     await operations.unsubscribe(node, "17", channel)
-
     engine.go_on("subscribe")
     assert await subscribing == {}
     await turns(20)
-
     assert second.kinds("plain:a") == ["unsubscribe"]
     assert second.client.session.subscriptions == {}
 
@@ -172,12 +162,10 @@ async def test_calls_of_another_node_are_applied_in_their_order(
 ) -> None:
     subscribe: ControlMessage = SubscribeSome(user="17", channel="plain:a", origin="another")
     unsubscribe: ControlMessage = Unsubscribe("17", channel, "another")
-
     for number, message in enumerate([subscribe, unsubscribe, subscribe]):
         publication = Publication(control.encode(message), uid=str(number))
         await engine.broker.publish(Outgoing(CONTROL, publication, CONTROL_OPTIONS))
     await eventually(lambda: len(second.kinds("plain:a")) == 3)
-
     assert second.kinds("plain:a") == ["subscribe", "unsubscribe", "subscribe"]
     await publish(node, "plain:a", 1)
     await turns()
@@ -194,7 +182,6 @@ async def test_call_while_the_client_connects_waits_for_its_reply(
     await engine.reached("subscribe")
     await begin(node, "plain:a")
     assert connection.pushed == []
-
     engine.go_on("subscribe")
     assert set((await connecting)["subs"]) == {"plain:b"}
     await eventually(lambda: connection.kinds() == ["subscribe"])
@@ -208,11 +195,9 @@ async def test_client_that_closes_meanwhile_leaves_nothing_behind(
     await engine.reached("subscribe")
     second.client.close(None)
     await turns()
-
     engine.go_on("subscribe")
     await call
     await eventually(lambda: not node.hub.feeds)
-
     assert second.pushed == []
 
 

@@ -106,12 +106,10 @@ async def test_channel_that_waits_for_another_one_of_the_connect_can_be_unsubscr
     engine.hold("subscribe")
     command = connection.say(1, 0, token=connection_token("17", channels=["b", "a"]))
     await engine.reached("subscribe")
-
     await node.unsubscribe_user("17", "a")
     engine.go_on("subscribe")
     await command
     await turns()
-
     assert connection.pushes == [UNSUB]
     assert list(connection.client.session.subscriptions) == ["b"]
     assert list(node.hub.feeds) == ["b"]
@@ -250,11 +248,9 @@ async def test_client_refused_by_the_site_after_it_was_unsubscribed_may_ask_agai
     await asking.client.node.unsubscribe_user("17", "a")
     hooks.answer.set_exception(PermissionDenied())
     await command
-
     hooks.answer = asyncio.get_running_loop().create_future()
     hooks.answer.set_result(None)
     await asking.say(3, 1, channel="a")
-
     assert (asking.reply(2) or {})["error"]["code"] == PERMISSION_DENIED
     assert "error" not in (asking.reply(3) or {})
     assert list(asking.client.session.subscriptions) == ["a"]
