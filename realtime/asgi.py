@@ -51,7 +51,7 @@ from realtime.transports.every_path import every_path
 from realtime.transports.handshake import handshake
 from realtime.transports.last_response import last_response
 from realtime.transports.private_pages import with_privacy
-from realtime.transports.servers import daphne, granian, signals, uvicorn_heads, uvicorn_sockets
+from realtime.transports.servers import daphne, signals, uvicorn_heads, uvicorn_sockets
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS, serves_sockjs
 from realtime.transports.sockjs.websocket import SockJSConsumer
@@ -149,7 +149,6 @@ class _Application:
         self._ignores_root_path = daphne.is_loaded() and not daphne.install(
             self._rule_of_body, self._takes_socket, self._takes_api
         )
-        granian.install()
         self._api_path: str | None = None
         self._paths: Config | None = None
         """Names the paths of the service, once its options were found to have mistakes."""

@@ -54,7 +54,7 @@ from realtime.transports.handshake import (
 )
 from realtime.transports.page_origin import may_use
 from realtime.transports.sending import CLOSE_TIMEOUT
-from realtime.transports.servers import daphne, granian, uvicorn
+from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.servers.daphne import TOO_LARGE
 from realtime.transports.websocket_transport import (
     WebSocketTransport,
@@ -120,9 +120,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         limit = self.size_limit(node)
         uvicorn.limit_messages(send, limit)
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
-        websocket = _transport(send, receive, limit)
-        if isinstance(websocket, granian.GranianTransport):
-            receive = websocket.receive
+        websocket = _transport(send, limit)
         transport = self.transport(websocket, node)
         opening = Handshake(address=address)
         if node.hooks.wants_handshake:
@@ -278,14 +276,13 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
             return ()
 
 
-def _transport(send: Send, receive: Receive, size_limit: int | None) -> WebSocketTransport:
+def _transport(send: Send, size_limit: int | None) -> WebSocketTransport:
     """Return the transport for a server's `send`: one for this server, or the plain one."""
     receiving = asyncio.current_task()
     assert receiving is not None
     return (
         daphne.transport(send, receiving, size_limit)
         or uvicorn.transport(send, receiving)
-        or granian.transport(send, receive, receiving)
         or WebSocketTransport(send, receiving)
     )
 

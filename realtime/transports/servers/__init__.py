@@ -1,1 +1,1 @@
-"""What daphne, uvicorn and granian need, or offer, beyond ASGI."""
+"""What daphne and uvicorn need, or offer, beyond ASGI."""

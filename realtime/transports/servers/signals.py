@@ -14,7 +14,6 @@ import threading
 from types import FrameType
 
 from realtime.serving import serving
-from realtime.transports.servers import granian
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 _NO_HANDLER = (None, signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
@@ -23,9 +22,9 @@ _NO_HANDLER = (None, signal.SIG_DFL, signal.SIG_IGN, signal.default_int_handler)
 def close_clients_on_signal() -> None:
     """Begin to close the clients when the server gets a signal to stop.
 
-    No effect under servers that set no signal handler, or for which the service has another way.
+    No effect under servers that set no signal handler.
     """
-    if granian.is_loaded() or threading.current_thread() is not threading.main_thread():
+    if threading.current_thread() is not threading.main_thread():
         return
     loop = asyncio.get_running_loop()
     for number in SIGNALS:

@@ -88,7 +88,7 @@ def test_server_stops_although_a_client_does_not_read(
 
 
 @needs_proc
-@pytest.mark.parametrize("way", ["uvicorn", "daphne", "granian"])
+@pytest.mark.parametrize("way", ["uvicorn", "daphne"])
 def test_connection_of_a_slow_client_is_dropped(
     serve: Callable[..., Server],
     subscribe: Callable[[Server, str], socket.socket],

@@ -55,7 +55,7 @@ async def test_clients_of_a_server_that_stops_are_told_to_come_back(
 # slow
 
 
-@pytest.mark.parametrize("server_name", ["daphne", "uvicorn", "granian"])
+@pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
 async def test_client_that_does_not_read_is_disconnected_and_holds_up_nobody(
     serve: Serve, connect: Connect, unique: str, format_name: str, server_name: str
 ) -> None:

@@ -14,11 +14,6 @@ from tests.live.configurations import BAD_REQUEST, FORCED, SHUTDOWN
 from tests.server import Server
 
 WAYS = {
-    "granian": {"server": "granian"},
-    "granian behind middleware": {
-        "server": "granian",
-        "application": "tests.site.asgi_wrapped:application",
-    },
     "gunicorn": {"server": "gunicorn"},
     "gunicorn with its own worker": {"server": "gunicorn-asgi"},
     "hypercorn": {"server": "hypercorn"},
