@@ -51,7 +51,7 @@ from realtime.transports.every_path import every_path
 from realtime.transports.handshake import handshake
 from realtime.transports.last_response import last_response
 from realtime.transports.private_pages import with_privacy
-from realtime.transports.servers import daphne, signals, uvicorn_heads, uvicorn_sockets
+from realtime.transports.servers import daphne, signals, uvicorn_connections
 from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS, serves_sockjs
 from realtime.transports.sockjs.websocket import SockJSConsumer
@@ -371,8 +371,7 @@ class _Application:
             event = await receive()
             if event["type"] == "lifespan.startup":
                 signals.close_clients_on_signal()
-                uvicorn_heads.limit_heads(send, self._takes_socket)
-                uvicorn_sockets.free_sockets(send)
+                uvicorn_connections.install(send, self._takes_socket)
                 await self._start()
             elif event["type"] == "lifespan.shutdown":
                 ended = True

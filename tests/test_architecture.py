@@ -162,7 +162,7 @@ DAPHNE = (
     "realtime.transports.servers.daphne",
     "realtime.transports.servers.daphne_api",
     "realtime.transports.servers.daphne_channel",
-    "realtime.transports.servers.daphne_plain",
+    "realtime.transports.servers.daphne_install",
     "realtime.transports.servers.daphne_protocol",
     "realtime.transports.servers.daphne_request",
     "realtime.transports.servers.launch",

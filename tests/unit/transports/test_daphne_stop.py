@@ -8,7 +8,7 @@ from typing import Any
 from daphne.server import Server
 
 from realtime.transports.asgi import Receive, Scope, Send
-from realtime.transports.servers import daphne
+from realtime.transports.servers import daphne_install
 
 
 async def test_application_of_a_connection_that_is_just_opening_begins_before_it_is_cancelled() -> (
@@ -31,7 +31,7 @@ async def test_application_of_a_connection_that_is_just_opening_begins_before_it
         {"type": "websocket.connect"}
     )
 
-    killing: Any = daphne.stop_before(Server.kill_all_applications)(server)
+    killing: Any = daphne_install.stop_before(Server.kill_all_applications)(server)
     await killing.asFuture(asyncio.get_running_loop())
 
     assert steps == ["websocket.connect", "cancelled"]

@@ -20,7 +20,7 @@ from uvicorn.server import ServerState
 
 from realtime.transports.asgi import Receive, Scope, Send
 from realtime.transports.handshake import HEAD_TIMEOUT
-from realtime.transports.servers import daphne_channel, uvicorn, uvicorn_heads
+from realtime.transports.servers import daphne_channel, uvicorn, uvicorn_connections
 from tests.unit.parts import Clock, eventually, turns
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
@@ -121,7 +121,7 @@ async def port(site: Site, clock: Clock) -> AsyncIterator[int]:
     config: Any = Config(site, http="h11", timeout_keep_alive=1000, log_config=None)
     lifespan = LifespanOn(config)
     start_up: Any = lifespan.send
-    uvicorn_heads.limit_heads(start_up, lambda path: False)
+    uvicorn_connections.install(start_up, lambda path: False)
     loop, state = asyncio.get_running_loop(), ServerState()
     server = await loop.create_server(
         lambda: config.http_protocol_class(config, state, {}, loop),
@@ -203,7 +203,7 @@ async def accept(scope: Scope, receive: Receive, send: Send) -> None:
 async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http: Any) -> None:
     config: Any = Config(accept, http=http, ws="websockets-sansio", log_config=None)
     start_up: Any = LifespanOn(config).send
-    uvicorn_heads.limit_heads(start_up, lambda path: False)
+    uvicorn_connections.install(start_up, lambda path: False)
     loop, state = asyncio.get_running_loop(), ServerState()
     made: list[weakref.ref[asyncio.Protocol]] = []
 
@@ -229,7 +229,7 @@ async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http:
 
 
 def test_servers_know_the_protocol_as_one_of_uvicorn() -> None:
-    protocol: Any = uvicorn_heads.timed(H11Protocol)
+    protocol: Any = uvicorn_connections.timed(H11Protocol)
 
     assert protocol.__module__.startswith(uvicorn._HTTP_PROTOCOLS)
     assert issubclass(protocol, H11Protocol)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from realtime.transports.servers import daphne_channel, daphne_plain
+from realtime.transports.servers import daphne_channel, daphne_protocol
 from realtime.transports.servers.plain import HEAD_MAX_BYTES
 from tests.unit.transports.client_frames import HEAD, TEXT, any_frames, is_ours, told
 from tests.unit.transports.daphne_connections import DaphneConnection, DaphneServer
@@ -17,7 +17,7 @@ TOP = HEAD.index(b"Upgrade: ")
 
 @pytest.fixture
 def daphne(monkeypatch: pytest.MonkeyPatch) -> DaphneServer:
-    opens = daphne_plain.opener(is_ours)
+    opens = daphne_protocol.opener(is_ours)
     monkeypatch.setattr(daphne_channel.TimedChannel, "opens", staticmethod(opens))
     return DaphneServer()
 
@@ -58,7 +58,7 @@ async def test_daphne_s_application_and_client_see_no_difference(
     daphne: DaphneServer, connect: Connect
 ) -> None:
     plain = connect(HEAD)
-    assert isinstance(plain.transport.protocol, daphne_plain.PlainSocket)
+    assert isinstance(plain.transport.protocol, daphne_protocol.AdvisingProtocol)
     assert plain.transport.producer is None  # the HTTP channel is gone
     other = connect(HEAD[:TOP], HEAD[TOP:])
     assert other.transport.producer is not None
@@ -146,12 +146,12 @@ async def test_daphne_refuses_where_the_application_refuses(
 async def test_version_of_autobahn_that_keeps_the_key_elsewhere_reads_handshakes_itself(
     daphne: DaphneServer, connect: Connect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    original: Any = daphne_plain.PlainSocket.succeedHandshake
+    original: Any = daphne_protocol.AdvisingProtocol.succeedHandshake
 
     def succeed(self: Any, result: Any) -> Any:
         return original(self, result)
 
-    monkeypatch.setattr(daphne_plain.PlainSocket, "succeedHandshake", succeed)
+    monkeypatch.setattr(daphne_protocol.AdvisingProtocol, "succeedHandshake", succeed)
 
     connection = connect(HEAD)
 

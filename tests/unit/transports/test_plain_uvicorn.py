@@ -14,7 +14,7 @@ from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIO
 from uvicorn.server import ServerState
 
 from realtime.transports.asgi import Event, Receive, Scope, Send
-from realtime.transports.servers import uvicorn_heads, uvicorn_sockets
+from realtime.transports.servers import uvicorn_connections
 from tests.unit.parts import eventually
 from tests.unit.transports.client_frames import HEAD, TEXT, any_frames, client_frame, is_ours, told
 
@@ -63,8 +63,7 @@ async def connections(site: Site, request: pytest.FixtureRequest) -> AsyncIterat
         site, http=request.param, ws="websockets-sansio", log_config=None, ws_max_size=LIMIT
     )
     start_up: Any = LifespanOn(config).send
-    uvicorn_heads.limit_heads(start_up, is_ours)
-    uvicorn_sockets.free_sockets(start_up)
+    uvicorn_connections.install(start_up, is_ours)
     loop, state = asyncio.get_running_loop(), ServerState()
     state.default_headers = [(b"server", b"uvicorn")]
     server = await loop.create_server(
@@ -208,8 +207,8 @@ async def test_version_of_uvicorn_without_a_name_that_is_needed_reads_all_itself
 
     config: Any = Config(Site(), ws="websockets-sansio", log_config=None)
     options: Any = {"config": config, "server_state": ServerState(), "app_state": {}}
-    kind: Any = type("Freed", (uvicorn_sockets.FreedSocket, Other), {})
-    fitting: Any = type("Freed", (uvicorn_sockets.FreedSocket, WebSocketsSansIOProtocol), {})
+    kind: Any = type("Freed", (uvicorn_connections.FreedSocket, Other), {})
+    fitting: Any = type("Freed", (uvicorn_connections.FreedSocket, WebSocketsSansIOProtocol), {})
 
     assert fitting(**options).fits()
     assert not kind(**options).fits()
