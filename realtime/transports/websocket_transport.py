@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
 from typing import Any
 
 from realtime.protocol.frames import Frame
@@ -62,3 +63,35 @@ class WebSocketTransport(SendingTransport):
         self.ready = False
         self.abandoned = True
         self._receiving.cancel()
+
+
+class WrappingTransport:
+    """Writes to a WebSocket in a way of its own. See `outbox.Transport`."""
+
+    session = ""
+    ends_with_push = False
+
+    def __init__(self, websocket: WebSocketTransport) -> None:
+        self._websocket = websocket
+
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call `callback` each time what had to wait has left."""
+        self._websocket.when_ready(callback)
+
+    @property
+    def ready(self) -> bool:
+        """Return whether a frame may be sent."""
+        return self._websocket.ready
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that have not left for the peer."""
+        return self._websocket.backlog
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the connection with this code and reason. Returns in bounded time."""
+        await self._websocket.close(code, reason)
+
+    def closed(self) -> None:
+        """Send nothing more: the connection is lost."""
+        self._websocket.closed()

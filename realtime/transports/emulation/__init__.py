@@ -1,13 +1,12 @@
 """One client over many HTTP requests.
 
-framing           how a session writes: handed in by the application
-session           one client whose requests come and go
+session           one client whose requests come and go, and how it writes: its framing
 incoming          the frames that the client sent
 response          a response that takes a session's frames
-sessions          the sessions of one node, by name
-shared_sessions   the same, when requests may come to any node
+sessions          the sessions of one node, by name, and of others, when requests may come to any
 claims            which node owns a session
-relay_messages    what nodes say to each other about sessions
+ownership         which client owns it
+relay_messages    what nodes say to each other about sessions, and how they send it
 remote_session    the relay node's side
 remote_receiver   the owner's side
 """

@@ -9,8 +9,6 @@ from realtime.cluster.direct import NodeID
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.framing import Framing
-from realtime.transports.emulation.relay_link import RelayLink
 from realtime.transports.emulation.relay_messages import (
     CHECK_TIMEOUT,
     DELIVER_TIMEOUT,
@@ -19,11 +17,12 @@ from realtime.transports.emulation.relay_messages import (
     Check,
     Deliver,
     Detach,
+    RelayLink,
     Release,
     Watch,
     Written,
 )
-from realtime.transports.emulation.session import Session
+from realtime.transports.emulation.session import Framing, Session
 
 FindSession = Callable[[str], Awaitable[Session | None]]
 """Returns the session of this name at this node, once no claim on it is under way."""
@@ -33,37 +32,26 @@ class RemoteReceiver:
     """A receiver whose response is written by a relay node. See `Receiver`."""
 
     def __init__(
-        self,
-        node: Node,
-        link: RelayLink,
-        session: Session,
-        relay_node: NodeID,
-        number: int,
-        limit: int,
-        heartbeat: bytes,
-        ended: Callable[[], object],
+        self, receivers: RemoteReceivers, session: Session, relay_node: NodeID, message: Attach
     ) -> None:
         """
         Args:
-            number: names this receiver at the relay node.
-            limit: bytes of frames after which it is full; 0 for after one frame.
-            heartbeat: the frame with which a polling response ends that has no other.
-            ended: called at the end.
+            receivers: those of this node, which hold this one until its end.
+            message: the question of the relay node.
         """
-        self._node = node
-        self._link = link
+        self._receivers = receivers
+        self._node = receivers.node
+        self._link = receivers.link
         self._session = session
         self._relay_node = relay_node
-        self._number = number
-        self._room = limit
-        self._polls = limit == 0
-        self._heartbeat = heartbeat
-        self._ended = ended
+        self._number = message.receiver
+        self._room = message.limit
+        self._polls = message.limit == 0
         self._frames: list[bytes] = []
         self._written = 0
         """Number of the next Written message."""
         self._is_sending = False
-        self._unwatched = node.timers.timer(lambda: self.end(interrupted=True))
+        self._unwatched = self._node.timers.timer(lambda: self.end(interrupted=True))
         self.finishing = False
         self.watched()
 
@@ -97,14 +85,14 @@ class RemoteReceiver:
         """The relay node stops: end the response in order, the client will ask another node."""
         if not self.finishing:
             if self._polls:
-                self._frames.append(self._heartbeat)
+                self._frames.append(self._receivers.framing.heartbeat)
             self._session.hold_frames(self)
             self.finish()
 
     def end(self, *, interrupted: bool) -> None:
         """Take no more frames, and leave the session."""
         self.finishing = True
-        self._ended()
+        self._receivers.remove(self._relay_node, self._number)
         self._unwatched.cancel()
         self._session.detach(self, interrupted=interrupted)
 
@@ -137,12 +125,16 @@ class RemoteReceivers:
     """The remote receivers of one node, and its answers to relay nodes."""
 
     def __init__(self, node: Node, link: RelayLink, framing: Framing, find: FindSession) -> None:
-        self._node = node
-        self._link = link
-        self._framing = framing
+        self.node = node
+        self.link = link
+        self.framing = framing
         self._find = find
         self._receivers: dict[tuple[NodeID, int], RemoteReceiver] = {}
         """Relay node and number → receiver."""
+
+    def remove(self, relay_node: NodeID, number: int) -> None:
+        """Know a receiver no more."""
+        self._receivers.pop((relay_node, number), None)
 
     async def on_attach(self, relay_node: NodeID, message: Attach) -> bytes:
         session = await self._find(message.session)
@@ -150,17 +142,8 @@ class RemoteReceivers:
             return relay_messages.NO
         if not session.is_of(message):
             return relay_messages.FORBIDDEN
-        key = relay_node, message.receiver
-        receiver = RemoteReceiver(
-            self._node,
-            self._link,
-            session,
-            *key,
-            message.limit,
-            self._framing.heartbeat,
-            lambda: self._receivers.pop(key, None),
-        )
-        self._receivers[key] = receiver
+        receiver = RemoteReceiver(self, session, relay_node, message)
+        self._receivers[relay_node, message.receiver] = receiver
         await session.attach(receiver)
         return relay_messages.YES
 

@@ -13,22 +13,21 @@ from itertools import count
 from realtime.cluster.direct import NodeID
 from realtime.errors import Disconnect, EngineUnavailable
 from realtime.node.node import Node
-from realtime.transports.emulation.framing import Framing
 from realtime.transports.emulation.ownership import Bearer
-from realtime.transports.emulation.relay_link import RelayLink, in_time
 from realtime.transports.emulation.relay_messages import (
-    ANSWER_TIMEOUT,
     WATCH_INTERVAL,
     Attach,
     Deliver,
     Detach,
+    RelayLink,
     RelayMessage,
     Release,
     Watch,
     Written,
+    in_time,
 )
 from realtime.transports.emulation.response import Receiver, Response
-from realtime.transports.emulation.session import INTERRUPTED, NotOwnerError
+from realtime.transports.emulation.session import INTERRUPTED, Framing, NotOwnerError
 
 
 class SessionGoneError(Exception):
@@ -80,40 +79,19 @@ class RelayedResponse:
             self._receiver.finish()
 
 
-class RelayedResponses:
-    """The relayed responses of one node, by the numbers that owners know."""
+class Relay:
+    """What the remote sessions of one node share."""
 
     def __init__(self, node: Node, link: RelayLink, framing: Framing) -> None:
-        self._node = node
-        self._link = link
-        self._framing = framing
-        self._responses: dict[int, RelayedResponse] = {}
-        self._numbers = count(1)
-
-    def __contains__(self, number: int) -> bool:
-        return number in self._responses
-
-    def session(self, owner: NodeID, name: str, bearer: Bearer, began: float) -> RemoteSession:
-        """Return the session of this name at its owner, for one request.
-
-        Args:
-            bearer: the request.
-            began: when the request came, as the node's event loop counts.
-        """
-        return RemoteSession(
-            self._node,
-            self._link,
-            self._framing,
-            name,
-            owner,
-            self._responses,
-            next(self._numbers),
-            bearer,
-            began,
-        )
+        self.node = node
+        self.link = link
+        self.framing = framing
+        self.responses: dict[int, RelayedResponse] = {}
+        """The relayed responses, by the numbers that owners know."""
+        self.numbers = count(1)
 
     def on_written(self, message: Written) -> None:
-        response = self._responses.get(message.receiver)
+        response = self.responses.get(message.receiver)
         if response is not None:
             response.written(message)
 
@@ -122,31 +100,19 @@ class RemoteSession:
     """A session of another node, as one request sees it. See `AnySession`."""
 
     def __init__(
-        self,
-        node: Node,
-        link: RelayLink,
-        framing: Framing,
-        name: str,
-        owner: NodeID,
-        responses: dict[int, RelayedResponse],
-        number: int,
-        bearer: Bearer,
-        began: float,
+        self, relay: Relay, owner: NodeID, name: str, bearer: Bearer, began: float
     ) -> None:
         """
         Args:
-            responses: holds the response of this request while it is attached.
-            number: the response's key there.
+            relay: of this node.
             bearer: the request.
             began: when the request came, as the node's event loop counts.
         """
-        self._node = node
-        self._link = link
-        self._framing = framing
-        self._name = name
+        self._relay = relay
         self._owner = owner
-        self._responses = responses
-        self._number = number
+        self._name = name
+        self._number = next(relay.numbers)
+        """Names the response of the request to the owner."""
         self._bearer = bearer
         self._began = began
         self._watching: asyncio.Task[None] | None = None
@@ -159,30 +125,28 @@ class RemoteSession:
             SessionGoneError: the owner does not have the session, or did not answer.
         """
         release = Release(self._name, self._number)
-        response = RelayedResponse(receiver, self._framing, lambda: self._send_soon(release))
-        self._responses[self._number] = response
+        response = RelayedResponse(receiver, self._relay.framing, lambda: self._send_soon(release))
+        self._relay.responses[self._number] = response
         shown = self._bearer.auth_session, self._bearer.proofs
         try:
             attached = await self._ask(Attach(self._name, self._number, receiver.limit, *shown))
-        except NotOwnerError:
-            del self._responses[self._number]
-            raise
-        except BaseException:
-            del self._responses[self._number]
-            self._send_soon(Detach(self._name, self._number))  # it may be attached anyway
+        except BaseException as error:
+            del self._relay.responses[self._number]
+            if not isinstance(error, NotOwnerError):
+                self._send_soon(Detach(self._name, self._number))  # it may be attached anyway
             raise
         if not attached:
-            del self._responses[self._number]
+            del self._relay.responses[self._number]
             raise SessionGoneError
         self._watching = asyncio.create_task(self._watch(response))
-        self._node.opened(response)
+        self._relay.node.opened(response)
 
     def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
         if self._watching is not None:
             self._watching.cancel()
-        response = self._responses.pop(self._number, None)
+        response = self._relay.responses.pop(self._number, None)
         if response is not None:
-            self._node.closed(response)
+            self._relay.node.closed(response)
             if interrupted or response.is_interrupted:
                 self._send_soon(Detach(self._name, self._number))
 
@@ -196,7 +160,9 @@ class RemoteSession:
         texts = [frame.decode() for frame in frames]
         message = Deliver(self._name, texts, self._bearer.auth_session, self._bearer.proofs)
         async with in_time(self._began):
-            return await self._link.deliver(self._owner, message, Watch(self._name, self._number))
+            return await self._relay.link.deliver(
+                self._owner, message, Watch(self._name, self._number)
+            )
 
     async def _watch(self, response: RelayedResponse) -> None:
         watch = Watch(self._name, self._number)
@@ -206,16 +172,16 @@ class RemoteSession:
                 await asyncio.sleep(WATCH_INTERVAL)
         response.interrupt()
 
-    async def _ask(self, question: RelayMessage, timeout: float = ANSWER_TIMEOUT) -> bool:
+    async def _ask(self, question: RelayMessage) -> bool:
         try:
-            return await self._link.ask(self._owner, question, timeout)
+            return await self._relay.link.ask(self._owner, question)
         except EngineUnavailable as error:
             raise SessionGoneError(str(error)) from error
 
     def _send_soon(self, message: RelayMessage) -> None:
-        self._node.spawn(self._send(message))
+        self._relay.node.spawn(self._send(message))
 
     async def _send(self, message: RelayMessage) -> None:
         # if it is lost, the owner finds out because the receiver is not watched
         with contextlib.suppress(EngineUnavailable):
-            await self._link.send(self._owner, message)
+            await self._relay.link.send(self._owner, message)

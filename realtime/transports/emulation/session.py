@@ -37,6 +37,14 @@ Invariants:
 - A session belongs to the client that began it: until the session ends, only its requests can read
   from it and write to it. Its name proves nothing. See `ownership`.
 
+A session decides *when* something is sent; its framing decides what the bytes look like. The
+application that serves the requests hands the framing in, so a session knows no wire format.
+
+    outbox ─Frame─► session ─frame of the framing─► response format ─bytes─► server
+
+A response format (`response.ResponseFormat`) says how a frame stands in one kind of HTTP response.
+`sockjs.framing` and `sockjs.formats` are an example of both.
+
 See docs/protocol.md, 8, for the timeouts and close codes.
 """
 
@@ -45,6 +53,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Protocol
 
 from realtime.clients.client import Client
@@ -52,7 +61,6 @@ from realtime.clients.dispatch import Dispatcher
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
-from realtime.transports.emulation.framing import Framing
 from realtime.transports.emulation.incoming import IncomingFrames
 from realtime.transports.emulation.ownership import ANYONE, Owner, Shown
 from realtime.transports.emulation.response import Receiver
@@ -67,6 +75,22 @@ INTERRUPTED = 1002, "Connection interrupted"
 BUSY = 2010, "Another connection still open"
 ABANDONED = 3000, "Go away!"
 """Close codes and reasons."""
+
+
+@dataclass(frozen=True)
+class Framing:
+    """What a session writes. Each member is one frame, or makes one."""
+
+    transport: str
+    """Name of the transport of its clients, see `outbox.Transport.name`."""
+    open: bytes
+    """The first frame of a session; b"" for none."""
+    heartbeat: bytes
+    """The frame for a quiet stream, or for a polling response that must end; b"" for none."""
+    messages: Callable[[Frame], bytes]
+    """Return the frame that carries messages of the protocol. See `Frame.form`."""
+    close: Callable[[int, str], bytes]
+    """Return the last frame of a session, of its close code and reason."""
 
 
 class NotOwnerError(Exception):

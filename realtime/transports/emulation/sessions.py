@@ -1,12 +1,46 @@
-"""The sessions of one node, by name."""
+"""The sessions of one node, by name, and those of other nodes whose requests come to it.
+
+Where nodes share sessions, each has one owner among them: the node that got its first request. The
+others find it by its claim and relay.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Awaitable
+
+import msgspec
+
+from realtime.cluster.direct import NodeID
+from realtime.engine.nodes import Cluster
+from realtime.errors import EngineUnavailable
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
-from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation import relay_messages
+from realtime.transports.emulation.claims import Claims
 from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.relay_messages import (
+    LISTS_DOUBTFUL,
+    Attach,
+    Check,
+    Deliver,
+    Detach,
+    RelayLink,
+    Release,
+    Watch,
+    Written,
+    answer_at_once,
+    in_time,
+)
+from realtime.transports.emulation.remote_receiver import RemoteReceivers, on_deliver
+from realtime.transports.emulation.remote_session import Relay, RemoteSession, SessionGoneError
 from realtime.transports.emulation.response import Response
-from realtime.transports.emulation.session import AnySession, NotOwnerError, Session
+from realtime.transports.emulation.session import (
+    INTERRUPTED,
+    AnySession,
+    Framing,
+    NotOwnerError,
+    Session,
+)
 
 
 class Sessions:
@@ -69,3 +103,119 @@ class Sessions:
 
     def _forget(self, name: str) -> None:
         del self._sessions[name]
+
+
+class SharedSessions(Sessions):
+    """The sessions of a node, and those of other nodes whose requests come to it."""
+
+    def __init__(
+        self, node: Node, cluster: Cluster, framing: Framing, heartbeat_delay: float, kind: str
+    ) -> None:
+        """
+        Args:
+            cluster: the node's cluster.
+            kind: names these sessions in claims and relay messages; the same at all nodes.
+        """
+        super().__init__(node, framing, heartbeat_delay)
+        self._claims = Claims(node, cluster, kind)
+        self._link = RelayLink(node, kind)
+        self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
+        self._relay = Relay(node, self._link, framing)
+        self._link.on_message(self._on_message)
+        node.interruptions.when_over.append(self._claims.renew_all)
+
+    async def attach(self, name: str, receiver: Response, bearer: Bearer) -> AnySession:
+        if name not in self._sessions:
+            owner = await self._own(name, bearer)
+            if owner != self._node.uid:
+                return await self._attach_at(owner, name, receiver, bearer)
+        return await super().attach(name, receiver, bearer)
+
+    async def find(self, name: str, bearer: Bearer) -> AnySession | None:
+        session = self._existing(name, bearer)
+        if session is not None:
+            return session
+        began = self._node.loop.time()
+        async with in_time(began):
+            await self._link.open()
+            owner = await self._claims.owner(name)
+        if owner is None and self._node.outage.within(LISTS_DOUBTFUL):
+            raise EngineUnavailable("sessions may not be claimed again")
+        if owner is None or owner == self._node.uid:
+            return None
+        return RemoteSession(self._relay, owner, name, bearer, began)
+
+    async def _own(self, name: str, bearer: Bearer) -> NodeID:
+        """Return the owner of a session, which may be this node from now on."""
+        async with self._claims.lock(name):
+            await self._link.open()
+            owner = await self._claims.claim(name)
+            if owner == self._node.uid and name not in self._sessions:
+                try:
+                    self._make(name, bearer)
+                except NotAdmitted:
+                    await self._claims.drop(name, owner)
+                    raise
+        return owner
+
+    async def _attach_at(
+        self, owner: NodeID, name: str, receiver: Response, bearer: Bearer
+    ) -> AnySession:
+        session = RemoteSession(self._relay, owner, name, bearer, self._node.loop.time())
+        try:
+            await session.attach(receiver)
+        except SessionGoneError as error:
+            await self._claims.drop(name, owner)
+            if error.__cause__ is None:  # the owner was about to forget the session
+                return await self.attach(name, receiver, bearer)
+            # the owner is dead, and with it a session that the client believes in
+            if not receiver.finishing:
+                receiver.write(self._framing.close(*INTERRUPTED))
+                receiver.finish()
+        return session
+
+    def _make(self, name: str, bearer: Bearer) -> Session:
+        session = super()._make(name, bearer)
+        self._claims.keep(name)
+        return session
+
+    def _ended(self, name: str) -> None:
+        if self._node.is_draining:  # the node will be gone when the session is forgotten
+            self._claims.release(name)
+
+    def _forget(self, name: str) -> None:
+        super()._forget(name)
+        self._claims.release(name)
+
+    async def _find_claimed(self, name: str) -> Session | None:
+        async with self._claims.lock(name):
+            return self._sessions.get(name)
+
+    def _on_message(self, sender: NodeID, body: bytes) -> Awaitable[bytes] | None:
+        try:
+            message = relay_messages.decode(body)
+        except msgspec.DecodeError:
+            return None  # of another version; its question stays without an answer
+        match message:
+            case Written():
+                self._relay.on_written(message)
+            case Detach():
+                self._receivers.on_detach(sender, message, self._sessions.get(message.session))
+            case Release():
+                self._receivers.on_release(sender, message)
+            case Attach():
+                return self._receivers.on_attach(sender, message)
+            case Deliver():
+                return on_deliver(self._sessions.get(message.session), message)
+            case Watch():
+                return answer_at_once(self._receivers.on_watch(sender, message))
+            case Check():
+                return answer_at_once(message.receiver in self._relay.responses)
+        return None
+
+
+def open_sessions(node: Node, framing: Framing, heartbeat_delay: float, kind: str) -> Sessions:
+    """Return an empty registry of sessions for a node. Args: see `SharedSessions`."""
+    if node.cluster is not None:
+        return SharedSessions(node, node.cluster, framing, heartbeat_delay, kind)
+    return Sessions(node, framing, heartbeat_delay)

@@ -42,8 +42,7 @@ from realtime.transports.asgi import (
 from realtime.transports.emulation.ownership import Bearer
 from realtime.transports.emulation.response import Response, ResponseFormat
 from realtime.transports.emulation.session import NotOwnerError
-from realtime.transports.emulation.sessions import Sessions
-from realtime.transports.emulation.shared_sessions import open_sessions
+from realtime.transports.emulation.sessions import Sessions, open_sessions
 from realtime.transports.handshake import (
     cors,
     has_too_many_headers,

@@ -16,7 +16,7 @@ import msgspec
 
 from realtime.payload import replace_lone_surrogates
 from realtime.protocol.frames import Frame
-from realtime.transports.emulation.framing import Framing
+from realtime.transports.emulation.session import Framing
 
 OPEN = b"o"
 HEARTBEAT = b"h"

@@ -5,7 +5,7 @@ Each socket is a session of its own, whatever name is in its path.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 
 from realtime.errors import Disconnect, DisconnectBadRequest, DisconnectMessageTooBig
 from realtime.node.node import Node
@@ -16,7 +16,7 @@ from realtime.transports.asgi import Scope
 from realtime.transports.sockjs import framing
 from realtime.transports.sockjs.framing import SOCKJS
 from realtime.transports.websocket import WebSocketConsumer
-from realtime.transports.websocket_transport import WebSocketTransport
+from realtime.transports.websocket_transport import WebSocketTransport, WrappingTransport
 
 ESCAPED = 3
 """A frame inside a JSON string takes up to 3 times its bytes: 2 for quotes and backslashes, 3 for
@@ -37,40 +37,24 @@ def _closing(code: int, reason: str) -> Frame:
     return Frame(SOCKJS.close(code, reason), binary=False)
 
 
-class SockJSTransport:
+class SockJSTransport(WrappingTransport):
     """Carries SockJS frames over a WebSocket. See `outbox.Transport`."""
 
     name = SOCKJS.transport
-    session = ""
-    ends_with_push = False
 
     def __init__(self, websocket: WebSocketTransport, node: Node) -> None:
-        self._websocket = websocket
+        super().__init__(websocket)
         self._timers = node.timers
         self._heartbeat_delay = node.config.sockjs_heartbeat_delay
         self._heartbeat = node.timers.timer(self._beat)
         websocket.send(_OPEN)
         self._set_heartbeat()
 
-    def when_ready(self, callback: Callable[[], None]) -> None:
-        """Call `callback` each time a frame that had to wait has left."""
-        self._websocket.when_ready(callback)
-
-    @property
-    def ready(self) -> bool:
-        """Return whether the WebSocket is ready."""
-        return self._websocket.ready
-
-    @property
-    def backlog(self) -> int:
-        """See `outbox.Transport`. SockJS wraps bytes in strings, and escapes add to them."""
-        return self._websocket.backlog
-
     def send(self, frame: Frame) -> int:
         self._set_heartbeat()
         wrapped = frame.form(_wrapped)
         backlog = self._websocket.send(wrapped)
-        # the outbox counts bytes of messages
+        # the outbox counts bytes of messages; SockJS wraps them in strings, and escapes add to them
         return backlog and backlog * len(frame.data) // len(wrapped.data)
 
     async def close(self, code: int, reason: str) -> None:
@@ -78,9 +62,8 @@ class SockJSTransport:
         await self._websocket.close(code, reason, _closing(code, reason))
 
     def closed(self) -> None:
-        """Send nothing more: the connection is lost."""
         self._heartbeat.cancel()
-        self._websocket.closed()
+        super().closed()
 
     def _beat(self) -> None:
         if self._websocket.ready:

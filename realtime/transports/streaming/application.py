@@ -69,6 +69,7 @@ BODY_MAX_BYTES = 65536
 """Largest body of a request."""
 
 EVENTS_PATH = "/connection/events"
+EMULATION_PATH = "/emulation"
 
 BAD_REQUEST = 400, b"Bad Request\n"
 FORBIDDEN = 403, b"Forbidden\n"
@@ -168,51 +169,47 @@ def hide_query(scope: Scope, send: Send) -> None:
 # streams
 
 
-async def _http_stream(request: Request) -> None:
-    await _serve_body(request, HTTP_STREAM_BINARY if request.is_binary else HTTP_STREAM)
+def _by_body(response_format: Format) -> Endpoint:
+    """Return what serves a client whose first frame is the body."""
+
+    async def serve(request: Request) -> None:
+        is_binary = request.is_binary and response_format is HTTP_STREAM
+        used = HTTP_STREAM_BINARY if is_binary else response_format
+        # a body waits until the process has taken its connection
+        if (opening := await request.admitted(used)) is None:
+            return
+        admission = request.node.admission
+        admission.arriving += 1
+        try:
+            frame = await request.body()
+        finally:
+            admission.arriving -= 1
+        if frame is None:
+            return
+        if used in UNIDIRECTIONAL and not is_connect_request(frame):
+            await request.respond(*BAD_REQUEST)
+            return
+        await _serve(request, used, opening, frame)
+
+    return serve
 
 
-async def _sse_with_body(request: Request) -> None:
-    await _serve_body(request, SSE)
+def _by_query(response_format: Format) -> Endpoint:
+    """Return what serves a client whose first frame is in the query."""
+    is_unidirectional = response_format in UNIDIRECTIONAL
 
+    async def serve(request: Request) -> None:
+        frame = frame_of_query(request.query)
+        if len(frame) > BODY_MAX_BYTES:
+            await request.respond(*CONTENT_TOO_LARGE)
+            return
+        frame = frame or (EMPTY_REQUEST if is_unidirectional else b"")
+        if not frame or (is_unidirectional and not is_connect_request(frame)):
+            await request.respond(*BAD_REQUEST)
+        elif (opening := await request.admitted(response_format)) is not None:
+            await _serve(request, response_format, opening, frame)
 
-async def _sse(request: Request) -> None:
-    if (frame := await _frame_of_query(request)) == b"":
-        await request.respond(*BAD_REQUEST)
-    elif frame is not None:
-        await _serve_frame(request, SSE, frame)
-
-
-async def _frame_of_query(request: Request) -> bytes | None:
-    """Return the frame in the query; None if the request was refused because of its size."""
-    frame = frame_of_query(request.query)
-    if len(frame) > BODY_MAX_BYTES:
-        await request.respond(*CONTENT_TOO_LARGE)
-        return None
-    return frame
-
-
-async def _serve_body(request: Request, response_format: Format) -> None:
-    """Serve a client whose first frame is the body, once the process has taken its connection."""
-    if (opening := await request.admitted(response_format)) is None:
-        return
-    admission = request.node.admission
-    admission.arriving += 1
-    try:
-        frame = await request.body()
-    finally:
-        admission.arriving -= 1
-    if frame is None:
-        return
-    if response_format in UNIDIRECTIONAL and not is_connect_request(frame):
-        await request.respond(*BAD_REQUEST)
-        return
-    await _serve(request, response_format, opening, frame)
-
-
-async def _serve_frame(request: Request, response_format: Format, frame: bytes) -> None:
-    if (opening := await request.admitted(response_format)) is not None:
-        await _serve(request, response_format, opening, frame)
+    return serve
 
 
 async def _serve(
@@ -225,25 +222,6 @@ async def _serve(
         return
     sessions = None if is_unidirectional else request.sessions
     await stream.serve(node, sessions, exchange, response_format, opening, first_frame, headers)
-
-
-# unidirectional streams
-
-
-async def _uni_http_stream(request: Request) -> None:
-    await _serve_body(request, UNI_HTTP_STREAM)
-
-
-async def _uni_sse_with_body(request: Request) -> None:
-    await _serve_body(request, UNI_SSE)
-
-
-async def _uni_sse(request: Request) -> None:
-    frame = await _frame_of_query(request)
-    if frame is not None and not is_connect_request(frame or EMPTY_REQUEST):
-        await request.respond(*BAD_REQUEST)
-    elif frame is not None:
-        await _serve_frame(request, UNI_SSE, frame or EMPTY_REQUEST)
 
 
 # listeners
@@ -320,35 +298,38 @@ def _preflight(method: str) -> Endpoint:
 Endpoints = Mapping[str, Endpoint]
 """Method → endpoint."""
 
-_HTTP_STREAM: Endpoints = {"POST": _http_stream, "OPTIONS": _preflight("POST")}
-_SSE: Endpoints = {"GET": _sse, "POST": _sse_with_body}
-_UNI_HTTP_STREAM: Endpoints = {"POST": _uni_http_stream, "OPTIONS": _preflight("POST")}
-_UNI_SSE: Endpoints = {"GET": _uni_sse, "POST": _uni_sse_with_body}
-_EVENTS: Endpoints = {"GET": _events, "OPTIONS": _preflight("GET")}
-_EMULATION: Endpoints = {"POST": _emulation, "OPTIONS": _preflight("POST")}
+_ROUTES: dict[str, tuple[tuple[str, ...], Endpoints]] = {
+    "/connection/http_stream": (
+        ("http_stream",),
+        {"POST": _by_body(HTTP_STREAM), "OPTIONS": _preflight("POST")},
+    ),
+    "/connection/sse": (("sse",), {"GET": _by_query(SSE), "POST": _by_body(SSE)}),
+    "/connection/uni_http_stream": (
+        ("uni_http_stream",),
+        {"POST": _by_body(UNI_HTTP_STREAM), "OPTIONS": _preflight("POST")},
+    ),
+    "/connection/uni_sse": (
+        ("uni_sse",),
+        {"GET": _by_query(UNI_SSE), "POST": _by_body(UNI_SSE)},
+    ),
+    EVENTS_PATH: (("events",), {"GET": _events, "OPTIONS": _preflight("GET")}),
+    EMULATION_PATH: (
+        ("http_stream", "sse"),
+        {"POST": _emulation, "OPTIONS": _preflight("POST")},
+    ),
+}
+"""Path → the options of which one turns it on, and its endpoints."""
 
 
 def _endpoints(path: str, config: Config) -> Endpoints:
     """Return the endpoints of a path; none if it is not ours, or turned off."""
-    match path:
-        case "/connection/http_stream" if config.http_stream:
-            return _HTTP_STREAM
-        case "/connection/sse" if config.sse:
-            return _SSE
-        case "/connection/uni_http_stream" if config.uni_http_stream:
-            return _UNI_HTTP_STREAM
-        case "/connection/uni_sse" if config.uni_sse:
-            return _UNI_SSE
-        case "/connection/events" if config.events:
-            return _EVENTS
-        case "/emulation" if config.http_stream or config.sse:
-            return _EMULATION
-    return {}
+    options, endpoints = _ROUTES.get(path, ((), {}))
+    return endpoints if any(getattr(config, option) for option in options) else {}
 
 
 def begins(path: str, config: Config) -> bool:
     """Return whether a request with a body begins a connection."""
-    return path != "/emulation" and "POST" in _endpoints(path, config)
+    return path != EMULATION_PATH and "POST" in _endpoints(path, config)
 
 
 def serves(path: str, config: Config) -> bool:

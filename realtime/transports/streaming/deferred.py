@@ -23,7 +23,6 @@ from realtime.clients.client import Client
 from realtime.errors import (
     Disconnect,
     DisconnectServerError,
-    DisconnectShutdown,
     EngineUnavailable,
     Error,
 )
@@ -112,21 +111,9 @@ class DeferredTransport(StreamTransport):
         else:
             self.refuse(self._answer_of_close(code, reason))
 
-    async def serve(self, client: Client) -> None:
-        """Serve a client until either side ends the response."""
-        exchange = self._exchange
-        try:
-            try:
-                await self.until_end(exchange)
-            except asyncio.CancelledError:
-                # some servers end their applications before, or while, the node closes its clients
-                client.close(DisconnectShutdown())
-                await self.until_end(exchange)
-            if self.answer is not None:
-                await self.respond(self.answer)
-        finally:
-            self.closed()
-            client.close(None)
+    async def _answer(self) -> None:
+        if self.answer is not None:
+            await self.respond(self.answer)
 
     async def respond(self, answer: Answer) -> None:
         """Send an answer that is no stream."""

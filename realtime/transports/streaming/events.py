@@ -96,7 +96,7 @@ async def serve(
     listener = Listener(node, transport, codecs.shared(request.is_text), handshake)
     transport.when_ready(listener.outbox.ready)
     node.spawn(_listen(listener, transport, request, codecs))
-    await transport.serve(listener)
+    await transport.serve(exchange, listener)
 
 
 def come_back() -> Answer:

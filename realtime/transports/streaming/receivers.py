@@ -73,7 +73,7 @@ async def serve(
     client = Client(node, transport, node.codecs.unidirectional, opening)
     transport.when_ready(client.outbox.ready)
     node.spawn(_connect(client, transport, first_frame))
-    await transport.serve(client)
+    await transport.serve(exchange, client)
 
 
 async def _connect(client: Client, transport: DeferredTransport, first_frame: bytes) -> None:

@@ -18,12 +18,14 @@ from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.emulation.relay_link import RelayLink, answer, in_time
 from realtime.transports.emulation.relay_messages import (
     DELIVER_TIMEOUT,
     LISTS_DOUBTFUL,
     Forward,
+    RelayLink,
     Watch,
+    answer_at_once,
+    in_time,
 )
 
 KIND = "stream"
@@ -98,7 +100,7 @@ class StreamSessions:
             case Forward():
                 return self._on_forward(message)
             case Watch():
-                return answer(message.session in self._streams)
+                return answer_at_once(message.session in self._streams)
         return None
 
     async def _on_forward(self, message: Forward) -> bytes:

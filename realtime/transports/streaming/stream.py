@@ -6,11 +6,9 @@ than 5 seconds.
 
 from __future__ import annotations
 
-import asyncio
-
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
-from realtime.errors import DisconnectServerError, DisconnectShutdown, EngineUnavailable
+from realtime.errors import DisconnectServerError, EngineUnavailable
 from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.transports.asgi import Exchange, Headers
@@ -58,27 +56,15 @@ async def serve(
     if sessions is not None:
         sessions.add(transport.session, incoming)
     try:
-        try:
-            await _serve(sessions, exchange, transport, client, incoming, first_frame)
-        except asyncio.CancelledError:
-            # some servers end their applications before, or while, the node closes its clients
-            client.close(DisconnectShutdown())
-            await transport.until_end(exchange)
+        await transport.serve(exchange, client, _begin(sessions, client, incoming, first_frame))
     finally:
         if sessions is not None:
             sessions.remove(transport.session)
         incoming.close()
-        transport.closed()
-        client.close(None)
 
 
-async def _serve(
-    sessions: StreamSessions | None,
-    exchange: Exchange,
-    transport: StreamTransport,
-    client: Client,
-    incoming: IncomingFrames,
-    first_frame: bytes,
+async def _begin(
+    sessions: StreamSessions | None, client: Client, incoming: IncomingFrames, first_frame: bytes
 ) -> None:
     try:
         if sessions is not None:
@@ -87,4 +73,3 @@ async def _serve(
         client.close(DisconnectServerError())
     else:
         await incoming.take([first_frame])
-    await transport.until_end(exchange)

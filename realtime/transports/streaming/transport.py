@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from typing import Protocol
+from collections.abc import Coroutine
+from typing import Any, Protocol
 
+from realtime.clients.client import Client
+from realtime.errors import DisconnectShutdown
 from realtime.transports.asgi import Exchange, Send
 from realtime.transports.sending import SendingTransport
 from realtime.transports.servers import daphne, uvicorn
@@ -65,7 +68,32 @@ class StreamTransport(SendingTransport):
         await self._send({"type": "http.response.body", "body": b""})
         self._ended.set()
 
-    async def until_end(self, exchange: Exchange) -> None:
+    async def serve(
+        self, exchange: Exchange, client: Client, begin: Coroutine[Any, Any, None] | None = None
+    ) -> None:
+        """Serve a client until either side ends the response.
+
+        Args:
+            begin: is run first.
+        """
+        try:
+            try:
+                if begin is not None:
+                    await begin
+                await self._until_end(exchange)
+            except asyncio.CancelledError:
+                # some servers end their applications before, or while, the node closes its clients
+                client.close(DisconnectShutdown())
+                await self._until_end(exchange)
+            await self._answer()
+        finally:
+            self.closed()
+            client.close(None)
+
+    async def _answer(self) -> None:
+        """Send what the client gets in place of a stream, if that was not begun."""
+
+    async def _until_end(self, exchange: Exchange) -> None:
         """Wait until the response has ended, or its peer has gone."""
         waiting = [
             asyncio.ensure_future(exchange.gone()),

@@ -25,7 +25,7 @@ from realtime.transports.streaming.first_frame import (
 )
 from realtime.transports.streaming.sessions import new_session
 from realtime.transports.websocket import WebSocketConsumer, deny
-from realtime.transports.websocket_transport import WebSocketTransport
+from realtime.transports.websocket_transport import WebSocketTransport, WrappingTransport
 
 PATH = "/connection/uni_websocket"
 
@@ -40,7 +40,7 @@ def _frames(frame: Frame) -> Sequence[Frame]:
     return [Frame(message, binary=False) for message in single_messages(frame)]
 
 
-class UniWebSocketTransport:
+class UniWebSocketTransport(WrappingTransport):
     """Sends each message in a frame of its own. See `outbox.Transport`.
 
     The WebSocket takes one frame after another, so the rest of a turn may wait here.
@@ -50,28 +50,24 @@ class UniWebSocketTransport:
     ends_with_push = True
 
     def __init__(self, websocket: WebSocketTransport) -> None:
-        self._websocket = websocket
+        super().__init__(websocket)
         self.session = new_session()
         self._waiting: deque[Frame] = deque()
         self._on_ready: Callable[[], None] | None = None
         websocket.when_ready(self._send_waiting)
 
     def when_ready(self, callback: Callable[[], None]) -> None:
-        """Call `callback` each time all that had to wait has left."""
         self._on_ready = callback
 
     @property
     def ready(self) -> bool:
-        """Return whether nothing waits."""
         return not self._waiting and self._websocket.ready
 
     @property
     def backlog(self) -> int:
-        """Bytes that wait here, or that the server buffers."""
         return self._websocket.backlog + sum(len(frame.data) for frame in self._waiting)
 
     def send(self, frame: Frame) -> int:
-        """Send a frame, as far as the server takes it. See `outbox.Transport`."""
         backlog = 0
         frames = frame.form(_frames)
         for position, single in enumerate(frames):
@@ -87,15 +83,10 @@ class UniWebSocketTransport:
         if self.ready and self._on_ready is not None:
             self._on_ready()
 
-    async def close(self, code: int, reason: str) -> None:
-        """Close the connection with this code and reason. Returns in bounded time."""
-        await self._websocket.close(code, reason)
-
     def closed(self) -> None:
-        """Send nothing more: the connection is lost."""
         self._waiting.clear()
         self._on_ready = None
-        self._websocket.closed()
+        super().closed()
 
 
 class UniWebSocketConsumer(WebSocketConsumer):

@@ -9,8 +9,7 @@ import pytest
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
-from realtime.transports.emulation.framing import Framing
-from realtime.transports.emulation.session import INTERRUPTED, SESSION_TIMEOUT, Session
+from realtime.transports.emulation.session import INTERRUPTED, SESSION_TIMEOUT, Framing, Session
 from tests.unit.parts import Clock, eventually
 from tests.unit.transports.emulation.parts import CONNECT, HEARTBEAT_DELAY, Reading
 

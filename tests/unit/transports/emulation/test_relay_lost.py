@@ -11,7 +11,7 @@ from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.relay_messages import UNWATCHED_TIMEOUT, WATCH_INTERVAL
 from realtime.transports.emulation.remote_session import RelayedResponse
 from realtime.transports.emulation.session import SESSION_TIMEOUT
-from realtime.transports.emulation.shared_sessions import SharedSessions
+from realtime.transports.emulation.sessions import SharedSessions
 from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
@@ -319,6 +319,6 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
     for sessions in map(nodes.application._sessions.of, nodes.nodes):
         assert isinstance(sessions, SharedSessions)
         claims = sessions._claims
-        receivers, responses = sessions._receivers._receivers, sessions._responses._responses
+        receivers, responses = sessions._receivers._receivers, sessions._relay.responses
         assert (sessions._sessions, receivers, responses, claims._renewals) == ({}, {}, {}, {})
         assert len(claims._locks) == 0

@@ -6,8 +6,7 @@ import pytest
 
 from realtime.cluster.direct import NodeID
 from realtime.node.hooks import Hooks
-from realtime.transports.emulation.relay_link import RelayLink
-from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayMessage
+from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayLink, RelayMessage
 from tests.unit.transports.emulation.nodes import Nodes
 from tests.unit.transports.emulation.parts import CONNECT, OPEN, Visitor, ids_in
 
