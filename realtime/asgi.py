@@ -28,14 +28,8 @@ from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.server_api import http
 from realtime.serving import serving
-from realtime.transports.api import (
-    method_name,
-    refuse_command,
-    refuse_method,
-    respond,
-    serve_command,
-    serve_method,
-)
+from realtime.transports import api as server_api
+from realtime.transports.api import respond
 from realtime.transports.asgi import (
     BEGUN,
     ASGIApplication,
@@ -185,16 +179,10 @@ class _Application:
             return
         if config is not None:
             path = path_of(scope)
-            if node is not None and self._api and (api := self._find_api()) is not None:
-                if path == api:
-                    send = last_response(node, scope, send)
-                    await serve_command(node, Exchange(scope, receive, send), self._body_limit)
-                    return
-                if (name := method_name(path, api)) is not None:
-                    send = last_response(node, scope, send)
-                    exchange = Exchange(scope, receive, send)
-                    await serve_method(node, name, exchange, self._body_limit)
-                    return
+            if node is not None and (method := self._api_method(path)) is not None:
+                exchange = Exchange(scope, receive, last_response(node, scope, send))
+                await server_api.serve(node, method, exchange, self._body_limit)
+                return
             if monitoring.serves(path, config):
                 await monitoring.serve(node, config, scope, receive, send)
                 return
@@ -231,11 +219,9 @@ class _Application:
         path = path_of(self._below_script_name(scope))
         if config is None:
             return Expected(_UNAVAILABLE if self._is_ours(path) else None)
-        if self._api and (api := self._find_api()) is not None:
-            refuse = refuse_command if path == api else refuse_method
-            if path == api or method_name(path, api) is not None:
-                trusted = Incoming(counts=False)
-                return Expected(refuse(config, scope), self._body_limit, trusted)
+        if (method := self._api_method(path)) is not None:
+            refused = server_api.refuse(config, method, scope)
+            return Expected(refused, self._body_limit, Incoming(counts=False))
         if serves_sockjs(path, config):
             return Expected(None, self._body_limit, Incoming())
         if streaming.serves(path, config):
@@ -310,9 +296,7 @@ class _Application:
 
     def _takes_api(self, path: str) -> bool:
         """Return whether a path is one of the server API."""
-        api = self._find_api() if self._api else None
-        path = path.removeprefix(self._script_name)
-        return api is not None and (path == api or method_name(path, api) is not None)
+        return self._api_method(path.removeprefix(self._script_name)) is not None
 
     def _find_consumer(self, path: str, config: Config) -> WebSocketConsumer | None:
         """Return our consumer for a WebSocket with this path; None if the path is not ours."""
@@ -402,14 +386,17 @@ class _Application:
             event = await serve_and_receive()
             await send({"type": f"{event['type']}.complete"})
 
-    def _find_api(self) -> str | None:
-        """Return the path of the server API in the site's URLconf; None if it is not there."""
+    def _api_method(self, path: str) -> str | None:
+        """Return what a path of the server API names, see `api.method_of`; None for other paths."""
+        if not self._api:
+            return None
         if self._api_path is None:
             try:
                 self._api_path = "/" + reverse(API_URL_NAME).removeprefix(get_script_prefix())
-            except NoReverseMatch:
+            except NoReverseMatch:  # it is not in the site's URLconf
                 self._api = False
-        return self._api_path
+                return None
+        return server_api.method_of(path, self._api_path)
 
 
 def _log_failed_start(error: Exception) -> None:

@@ -11,85 +11,92 @@ from realtime.server_api import http, http_v2
 from realtime.server_api.methods_v2 import NAMES
 from realtime.transports.asgi import Exchange, Headers, Scope
 
+COMMANDS = "commands"
+"""In place of the name of a method: the path whose body has commands."""
+
 _NO_SPAN = nullcontext()
 
 
-def refuse_command(config: Config, scope: Scope) -> http.Response | None:
-    """Return the response that refuses a request of the server API by its head, or None."""
-    return _refuse_command(config, scope, dict(scope["headers"]))
+def method_of(path: str, api: str) -> str | None:
+    """Return the method that a path names, or `COMMANDS`; None if it is not of the server API.
 
-
-def _refuse_command(
-    config: Config, scope: Scope, headers: Mapping[bytes, bytes]
-) -> http.Response | None:
-    authorization = headers.get(b"authorization", b"").decode("latin-1")
-    query = scope.get("query_string", b"").decode("latin-1")
-    return http.refuse(config, scope["method"], authorization, query)
-
-
-async def serve_command(node: Node, exchange: Exchange, limit: int | None) -> None:
-    """Answer a request to the path of the server API. Its body has `limit` bytes at most."""
-    headers = dict(exchange.scope["headers"])
-    refused = _refuse_command(node.config, exchange.scope, headers)
-    if refused is not None:
-        await respond(exchange, refused)
-        return
-    body = await exchange.body(limit, is_trusted=True)
-    if body is None:
-        await respond(exchange, http.Response(exchange.refusal[0]))
-        return
-    content_type = headers.get(b"content-type", b"").decode("latin-1")
-    with _span(node, "commands", exchange.scope):
-        response = await http.handle(node, content_type, body)
-    await respond(exchange, response)
-
-
-def method_name(path: str, api: str) -> str | None:
-    """Return the method that a path below that of the server API names, None if it names none."""
+    Args:
+        api: path of the server API.
+    """
+    if path == api:
+        return COMMANDS
     if not path.startswith(api):
         return None
     name = path[len(api) :].removeprefix("/")
     return name if path == f"{api}/{name}" and name in NAMES else None
 
 
-def _head(scope: Scope) -> http_v2.Head:
-    headers = {name: value.decode("latin-1") for name, value in scope["headers"]}
+def refuse(config: Config, method: str, scope: Scope) -> http.Response | None:
+    """Return the response that refuses a request by its head, or None.
+
+    Args:
+        method: see `method_of`.
+    """
+    headers = dict(scope["headers"])
+    return _refuse(config, scope, headers, _head(method, scope, headers))
+
+
+def _refuse(
+    config: Config, scope: Scope, headers: Mapping[bytes, bytes], head: http_v2.Head | None
+) -> http.Response | None:
+    if head is not None:
+        return http_v2.refuse(config, head)
+    authorization = _text(headers, b"authorization") or ""
+    query = scope.get("query_string", b"").decode("latin-1")
+    return http.refuse(config, scope["method"], authorization, query)
+
+
+def _head(method: str, scope: Scope, headers: Mapping[bytes, bytes]) -> http_v2.Head | None:
+    if method == COMMANDS:
+        return None
     return http_v2.Head(
         scope["method"],
         scope.get("query_string", b"").decode("latin-1"),
-        headers.get(b"x-api-key"),
-        headers.get(b"authorization"),
-        headers.get(b"x-centrifugo-error-mode"),
+        _text(headers, b"x-api-key"),
+        _text(headers, b"authorization"),
+        _text(headers, b"x-centrifugo-error-mode"),
     )
 
 
-def refuse_method(config: Config, scope: Scope) -> http.Response | None:
-    """Return the response that refuses a request to a method by its head, or None."""
-    return http_v2.refuse(config, _head(scope))
+def _text(headers: Mapping[bytes, bytes], name: bytes) -> str | None:
+    value = headers.get(name)
+    return None if value is None else value.decode("latin-1")
 
 
-async def serve_method(node: Node, name: str, exchange: Exchange, limit: int | None) -> None:
-    """Answer a request to the path of a method. Its body has `limit` bytes at most."""
-    head = _head(exchange.scope)
-    refused = http_v2.refuse(node.config, head)
-    if refused is not None:
-        await respond(exchange, refused)
-        return
-    body = await exchange.body(limit, is_trusted=True)
-    if body is None:
-        await respond(exchange, http.Response(exchange.refusal[0]))
-        return
-    with _span(node, name, exchange.scope):
-        response = await http_v2.handle(node, name, head, body)
+async def serve(node: Node, method: str, exchange: Exchange, limit: int | None) -> None:
+    """Answer a request to a method, or with commands.
+
+    Args:
+        method: see `method_of`.
+        limit: largest body in bytes; None for no limit.
+    """
+    headers = dict(exchange.scope["headers"])
+    head = _head(method, exchange.scope, headers)
+    response = _refuse(node.config, exchange.scope, headers, head)
+    if response is None:
+        body = await exchange.body(limit, is_trusted=True)
+        if body is None:
+            response = http.Response(exchange.refusal[0])
+        else:
+            with _span(node, method, headers):
+                if head is None:
+                    content_type = _text(headers, b"content-type") or ""
+                    response = await http.handle(node, content_type, body)
+                else:
+                    response = await http_v2.handle(node, method, head, body)
     await respond(exchange, response)
 
 
-def _span(node: Node, name: str, scope: Scope) -> AbstractContextManager[None]:
+def _span(node: Node, name: str, headers: Mapping[bytes, bytes]) -> AbstractContextManager[None]:
     """Return the span of a request; it does nothing without traces."""
     if node.spans is None:
         return _NO_SPAN
-    headers = dict(scope["headers"])
-    return node.spans.api(name, headers.get(b"traceparent", b"").decode("latin-1"))
+    return node.spans.api(name, _text(headers, b"traceparent") or "")
 
 
 async def respond(exchange: Exchange, response: http.Response, headers: Headers = ()) -> None:

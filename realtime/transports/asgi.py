@@ -1,10 +1,10 @@
-"""Plain ASGI: the types of its three callables, and one HTTP request with its response."""
+"""Plain ASGI: the types of its three callables, what they return, and one HTTP exchange."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Mapping
-from typing import Any, TypeAlias, TypeVar
+from collections.abc import Awaitable, Callable, Coroutine, Generator, Iterable, Iterator, Mapping
+from typing import Any, Generic, TypeAlias, TypeVar
 
 from realtime.transports.bodies import Incoming
 
@@ -49,33 +49,78 @@ def cookies(scope: Scope) -> list[tuple[str, str]]:
     return [(name, value) for name, _, value in pairs]
 
 
-class _Begun:
-    """An event that was asked for: it has come, or is waited for."""
+def start(awaitable: Awaitable[T]) -> T | Suspended[T]:
+    """Run an awaitable until it waits for something.
 
-    def __init__(
-        self,
-        event: Event | None,
-        receiving: Generator[Any, Any, Event] | None = None,
-        waited: object = None,
-    ) -> None:
-        self._event = event
-        self._receiving = receiving
-        self._waited = waited
+    Returns:
+        What it returns, if it is done; otherwise the rest of it.
 
-    def __await__(self) -> Generator[Any, Any, Event]:
-        if (receiving := self._receiving) is None:
-            assert self._event is not None
-            return self._event
-        try:
-            yield self._waited
-        except BaseException as error:
+    Raises:
+        Exception: whatever the awaitable raises before it waits.
+    """
+    steps = awaitable.__await__()
+    try:
+        waiting_for = next(steps)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+    return Suspended(steps, waiting_for)
+
+
+class Suspended(Generic[T]):
+    """An awaitable whose first step is done.
+
+    Coroutines can be thrown into and closed. Servers written in other languages may return plain
+    iterators, which cannot.
+    """
+
+    def __init__(self, steps: Iterator[Any], waiting_for: Any) -> None:
+        self._steps = steps
+        self._waiting_for = waiting_for
+
+    def finish_in_task(
+        self, loop: asyncio.AbstractEventLoop, done: Callable[[asyncio.Task[T]], None]
+    ) -> asyncio.Task[T]:
+        """Run the rest in a task, then call `done` with it."""
+
+        def finished(task: asyncio.Task[T]) -> None:
+            self._close()
+            done(task)
+
+        task = loop.create_task(self._finish())
+        task.add_done_callback(finished)
+        return task
+
+    async def _finish(self) -> T:
+        return await self
+
+    def _close(self) -> None:
+        """Close the coroutine, which a task cancelled before its first step leaves open."""
+        close = getattr(self._steps, "close", None)
+        if close is not None:
+            close()
+
+    def __await__(self) -> Generator[Any, Any, T]:
+        waiting_for = self._waiting_for
+        while True:
             try:
-                self._waited = receiving.throw(error)
-            except StopIteration as received:
-                event: Event = received.value
-                return event
-            yield self._waited
-        return (yield from receiving)
+                try:
+                    yield waiting_for
+                except BaseException as error:
+                    throw = getattr(self._steps, "throw", None)
+                    if throw is None:
+                        raise
+                    waiting_for = throw(error)
+                else:
+                    waiting_for = next(self._steps)
+            except StopIteration as done:
+                result: T = done.value
+                return result
+
+
+def _is_whole(event: Event) -> bool:
+    """Return whether an event has the whole body of a request."""
+    return event["type"] == "http.request" and not event.get("more_body", False)
 
 
 class Exchange:
@@ -104,18 +149,12 @@ class Exchange:
         Returns:
             None if the body is larger or comes too slowly, or if the peer goes before its end.
         """
-        receiving = self._receive().__await__()
-        try:
-            waited = next(receiving)
-        except StopIteration as received:  # most bodies are there, and need no timer
-            event: Event = received.value
-            if event["type"] == "http.request" and not event.get("more_body", False):
-                self._has_ended = True
-                body: bytes = event.get("body", b"")
-                return None if limit is not None and len(body) > limit else body
-            first = _Begun(event)
-        else:
-            first = _Begun(None, receiving, waited)
+        first = start(self._receive())
+        # most bodies are there, and need no timer
+        if not isinstance(first, Suspended) and _is_whole(first):
+            self._has_ended = True
+            body: bytes = first.get("body", b"")
+            return None if limit is not None and len(body) > limit else body
         incoming = Incoming(counts=not is_trusted)
         try:
             return await self._rest(first, limit, incoming)
@@ -125,7 +164,9 @@ class Exchange:
         finally:
             incoming.end()
 
-    async def _rest(self, first: _Begun, limit: int | None, incoming: Incoming) -> bytes | None:
+    async def _rest(
+        self, first: Event | Suspended[Event], limit: int | None, incoming: Incoming
+    ) -> bytes | None:
         loop = asyncio.get_running_loop()
         began = loop.time()
         parts: list[bytes] = []
@@ -135,7 +176,7 @@ class Exchange:
                 if not timeout.expired():
                     timeout.reschedule(began)
 
-            event = await first
+            event = await first if isinstance(first, Suspended) else first
             while event["type"] == "http.request":
                 part: bytes = event.get("body", b"")
                 self._has_ended = not event.get("more_body", False)

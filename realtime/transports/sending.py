@@ -13,11 +13,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Generator, Iterator
+from collections.abc import Callable
 from typing import Any
 
 from realtime.protocol.frames import Frame
-from realtime.transports.asgi import Event, Send
+from realtime.transports.asgi import Event, Send, start
 
 logger = logging.getLogger("realtime.client")
 
@@ -122,68 +122,87 @@ class SendingTransport:
             self._until_closed.set_result(None)
 
 
-def start(awaitable: Awaitable[None]) -> Suspended | None:
-    """Run an awaitable until it waits for something.
-
-    Returns:
-        The rest of it; None if it is done.
-
-    Raises:
-        Exception: whatever the awaitable raises before it waits.
-    """
-    steps = awaitable.__await__()
-    try:
-        waiting_for = next(steps)
-    except StopIteration:
-        return None
-    return Suspended(steps, waiting_for)
+def send_event(frame: Frame) -> dict[str, Any]:
+    """Return the ASGI event that sends a frame."""
+    if frame.binary:
+        return {"type": "websocket.send", "bytes": frame.data}
+    return {"type": "websocket.send", "text": frame.data.decode()}
 
 
-class Suspended:
-    """An awaitable whose first step is done.
+def close_event(code: int, reason: str) -> dict[str, Any]:
+    """Return the ASGI event that closes a connection."""
+    return {"type": "websocket.close", "code": code, "reason": reason}
 
-    Coroutines can be thrown into and closed. Servers written in other languages may return plain
-    iterators, which cannot.
-    """
 
-    def __init__(self, steps: Iterator[Any], waiting_for: Any) -> None:
-        self._steps = steps
-        self._waiting_for = waiting_for
+class WebSocketTransport(SendingTransport):
+    """Carries frames for one client over an ASGI WebSocket. See `outbox.Transport`."""
 
-    def finish_in_task(
-        self, loop: asyncio.AbstractEventLoop, done: Callable[[asyncio.Task[None]], None]
-    ) -> asyncio.Task[None]:
-        """Run the rest in a task, then call `done` with it."""
+    name = "websocket"
 
-        def finished(task: asyncio.Task[None]) -> None:
-            self._close()
-            done(task)
+    def __init__(self, send: Send, receiving: asyncio.Task[Any]) -> None:
+        """
+        Args:
+            receiving: the task of the consumer's receive loop.
+        """
+        super().__init__(send, send_event)
+        self._receiving = receiving
+        self._last: Frame | None = None
+        self.abandoned = False
+        """Whether the receive loop was cancelled because the connection is of no use."""
 
-        task = loop.create_task(self._finish())
-        task.add_done_callback(finished)
-        return task
+    async def close(self, code: int, reason: str, last: Frame | None = None) -> None:
+        """Close the connection. Returns in bounded time.
 
-    async def _finish(self) -> None:
-        await self
+        Args:
+            code: of the close frame.
+            reason: of the close frame.
+            last: a frame to send before.
+        """
+        self._last = last
+        await super().close(code, reason)
 
-    def _close(self) -> None:
-        """Close the coroutine, which a task cancelled before its first step leaves open."""
-        close = getattr(self._steps, "close", None)
-        if close is not None:
-            close()
+    async def _end(self, code: int, reason: str) -> None:
+        if self._last is not None:
+            await self._send(send_event(self._last))
+        await self._send_close(code, reason)
 
-    def __await__(self) -> Generator[Any, Any, None]:
-        waiting_for = self._waiting_for
-        while True:
-            try:
-                try:
-                    yield waiting_for
-                except BaseException as error:
-                    throw = getattr(self._steps, "throw", None)
-                    if throw is None:
-                        raise
-                    waiting_for = throw(error)
-                else:
-                    waiting_for = next(self._steps)
-            except StopIteration:
-                return
+    async def _send_close(self, code: int, reason: str) -> None:
+        await self._send(close_event(code, reason))
+
+    def abandon(self) -> None:
+        """End the application, so that the server drops the connection."""
+        self.ready = False
+        self.abandoned = True
+        self._receiving.cancel()
+
+
+class WrappingTransport:
+    """Writes to a WebSocket in a way of its own. See `outbox.Transport`."""
+
+    session = ""
+    ends_with_push = False
+
+    def __init__(self, websocket: WebSocketTransport) -> None:
+        self._websocket = websocket
+
+    def when_ready(self, callback: Callable[[], None]) -> None:
+        """Call `callback` each time what had to wait has left."""
+        self._websocket.when_ready(callback)
+
+    @property
+    def ready(self) -> bool:
+        """Return whether a frame may be sent."""
+        return self._websocket.ready
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that have not left for the peer."""
+        return self._websocket.backlog
+
+    async def close(self, code: int, reason: str) -> None:
+        """Close the connection with this code and reason. Returns in bounded time."""
+        await self._websocket.close(code, reason)
+
+    def closed(self) -> None:
+        """Send nothing more: the connection is lost."""
+        self._websocket.closed()

@@ -53,14 +53,14 @@ from realtime.transports.handshake import (
     without_credentials,
 )
 from realtime.transports.page_origin import may_use
-from realtime.transports.sending import CLOSE_TIMEOUT
-from realtime.transports.servers import daphne, uvicorn
-from realtime.transports.servers.daphne import TOO_LARGE
-from realtime.transports.websocket_transport import (
+from realtime.transports.sending import (
+    CLOSE_TIMEOUT,
     WebSocketTransport,
     close_event,
     send_event,
 )
+from realtime.transports.servers import daphne, uvicorn
+from realtime.transports.servers.daphne import TOO_LARGE
 
 logger = logging.getLogger("realtime.client")
 

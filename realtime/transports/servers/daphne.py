@@ -28,7 +28,7 @@ from typing import TYPE_CHECKING, Any
 
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.asgi import Headers, Send
-from realtime.transports.websocket_transport import WebSocketTransport
+from realtime.transports.sending import WebSocketTransport
 
 if TYPE_CHECKING:
     from realtime.transports.servers.daphne_request import BodyRule, GuardedRequest

@@ -15,8 +15,7 @@ from typing import Any
 from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.serving import serving
 from realtime.transports.asgi import Send
-from realtime.transports.sending import CLOSE_TIMEOUT
-from realtime.transports.websocket_transport import WebSocketTransport
+from realtime.transports.sending import CLOSE_TIMEOUT, WebSocketTransport
 
 PROTOCOL = ("uvicorn.protocols.websockets.websockets_sansio_impl", "WebSocketsSansIOProtocol")
 _HTTP_PROTOCOLS = "uvicorn.protocols.http."

@@ -13,10 +13,10 @@ from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import Scope
+from realtime.transports.sending import WebSocketTransport, WrappingTransport
 from realtime.transports.sockjs import framing
 from realtime.transports.sockjs.framing import SOCKJS
 from realtime.transports.websocket import WebSocketConsumer
-from realtime.transports.websocket_transport import WebSocketTransport, WrappingTransport
 
 ESCAPED = 3
 """A frame inside a JSON string takes up to 3 times its bytes: 2 for quotes and backslashes, 3 for

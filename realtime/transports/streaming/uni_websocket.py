@@ -18,6 +18,7 @@ from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame, single_messages
 from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import Receive, Scope, Send
+from realtime.transports.sending import WebSocketTransport, WrappingTransport
 from realtime.transports.streaming.first_frame import (
     frame_of_query,
     hide_frame,
@@ -25,7 +26,6 @@ from realtime.transports.streaming.first_frame import (
 )
 from realtime.transports.streaming.sessions import new_session
 from realtime.transports.websocket import WebSocketConsumer, deny
-from realtime.transports.websocket_transport import WebSocketTransport, WrappingTransport
 
 PATH = "/connection/uni_websocket"
 

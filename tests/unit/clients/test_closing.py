@@ -13,8 +13,8 @@ from realtime.errors import DisconnectForced
 from realtime.node.node import Node
 from realtime.node.outbox import ClientOutbox, Flusher
 from realtime.serving import serving
+from realtime.transports.sending import WebSocketTransport
 from realtime.transports.websocket import WebSocketConsumer
-from realtime.transports.websocket_transport import WebSocketTransport
 from tests.unit.node.node_parts import PLAIN, publish
 from tests.unit.parts import eventually, turns
 

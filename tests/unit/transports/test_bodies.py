@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from realtime.node.node import Node
-from realtime.transports.api import serve_command, serve_method
+from realtime.transports import api
 from realtime.transports.asgi import Exchange
 from realtime.transports.bodies import BODY_RATE, BODY_TIMEOUT, HELD_MAX_BYTES, Incoming
 from realtime.transports.sockjs.application import SockJS
@@ -57,10 +57,8 @@ class Half:
 
     async def _serve(self, node: Node, path: str, scope: dict[str, Any]) -> None:
         exchange = Exchange(scope, self._arriving.get, self._send)
-        if path == "/api":
-            await serve_command(node, exchange, None)
-        elif path.startswith("/api/"):
-            await serve_method(node, "publish", exchange, None)
+        if (method := api.method_of(path, "/api")) is not None:
+            await api.serve(node, method, exchange, None)
         else:
             serve = SockJS(None) if "/sockjs/" in path else Streaming()
             await serve(node, scope, self._arriving.get, self._send)

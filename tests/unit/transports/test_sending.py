@@ -8,8 +8,8 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from realtime.protocol.frames import Frame
-from realtime.transports.sending import Suspended, start
-from realtime.transports.websocket_transport import send_event
+from realtime.transports.asgi import Suspended, start
+from realtime.transports.sending import send_event
 from tests.unit.parts import turns
 
 

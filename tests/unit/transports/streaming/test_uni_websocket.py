@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from realtime.protocol.frames import Frame
+from realtime.transports.sending import WebSocketTransport
 from realtime.transports.streaming.uni_websocket import UniWebSocketTransport
-from realtime.transports.websocket_transport import WebSocketTransport
 
 
 class Peer:
