@@ -40,7 +40,7 @@ from realtime.transports.asgi import (
     Send,
     path_of,
 )
-from realtime.transports.bodies import Expected, Incoming
+from realtime.transports.bodies import ExpectedBody, Incoming
 from realtime.transports.every_path import every_path
 from realtime.transports.handshake import handshake
 from realtime.transports.last_response import last_response
@@ -210,7 +210,7 @@ class _Application:
     def _below_script_name(self, scope: Scope) -> Scope:
         return {**scope, "root_path": self._script_name} if self._script_name else scope
 
-    def _rule_of_body(self, scope: Scope) -> Expected:
+    def _rule_of_body(self, scope: Scope) -> ExpectedBody:
         """Decide about a request with a body from its head.
 
         With `api` off the middleware of the site must see the request, so only its size counts.
@@ -218,25 +218,25 @@ class _Application:
         config = _config()
         path = path_of(self._below_script_name(scope))
         if config is None:
-            return Expected(_UNAVAILABLE if self._is_ours(path) else None)
+            return ExpectedBody(_UNAVAILABLE if self._is_ours(path) else None)
         if (method := self._api_method(path)) is not None:
             refused = server_api.refuse(config, method, scope)
-            return Expected(refused, self._body_limit, Incoming(counts=False))
+            return ExpectedBody(refused, self._body_limit, Incoming(counts=False))
         if serves_sockjs(path, config):
-            return Expected(None, self._body_limit, Incoming())
+            return ExpectedBody(None, self._body_limit, Incoming())
         if streaming.serves(path, config):
             return self._rule_of_stream(path, config)
-        return Expected(None, config.site_body_max_size or None)
+        return ExpectedBody(None, config.site_body_max_size or None)
 
-    def _rule_of_stream(self, path: str, config: Config) -> Expected:
+    def _rule_of_stream(self, path: str, config: Config) -> ExpectedBody:
         node = serving.node()
         admission = node.admission if node is not None and streaming.begins(path, config) else None
         try:
             if admission is not None:
                 admission.check_limit()
         except NotAdmitted as refused:
-            return Expected(_UNAVAILABLE, retry_after=refused.retry_after)
-        return Expected(None, streaming.BODY_MAX_BYTES, Incoming(), admission)
+            return ExpectedBody(_UNAVAILABLE, retry_after=refused.retry_after)
+        return ExpectedBody(None, streaming.BODY_MAX_BYTES, Incoming(), admission)
 
     async def _socket(self, site_scope: Scope, receive: Receive, send: Send) -> None:
         scope = self._below_script_name(site_scope)

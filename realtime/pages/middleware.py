@@ -19,7 +19,7 @@ from django.http import HttpRequest
 
 from realtime.errors import Error
 from realtime.pages import elements, page_positions
-from realtime.transports.private_pages import KEY, Page, keep_from_caches
+from realtime.transports.private_pages import KEY, PagePrivacy, keep_from_caches
 
 ATTRIBUTE = "_realtime_page"
 
@@ -61,26 +61,26 @@ class PositionMiddleware:
         return response
 
 
-def page_of(request: HttpRequest) -> Page | None:
+def page_of(request: HttpRequest) -> PagePrivacy | None:
     """Return what the middleware keeps of a page; None without the middleware."""
-    page: Page | None = getattr(request, ATTRIBUTE, None)
+    page: PagePrivacy | None = getattr(request, ATTRIBUTE, None)
     return page
 
 
-def privacy_of(request: HttpRequest) -> Page | None:
+def privacy_of(request: HttpRequest) -> PagePrivacy | None:
     """Return where a tag says that a page is private; None if nobody would read it."""
-    page: Page | None = getattr(request, "scope", {}).get(KEY)
+    page: PagePrivacy | None = getattr(request, "scope", {}).get(KEY)
     return page_of(request) or page
 
 
-def _begin(request: HttpRequest) -> Page:
+def _begin(request: HttpRequest) -> PagePrivacy:
     page_positions.note_begin(request)
-    page = Page()
+    page = PagePrivacy()
     setattr(request, ATTRIBUTE, page)
     return page
 
 
-def _finish(page: Page, response: Any) -> None:
+def _finish(page: PagePrivacy, response: Any) -> None:
     page.sent = response.streaming
     if page.private:
         keep_from_caches(response)

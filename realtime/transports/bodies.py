@@ -76,7 +76,7 @@ class Incoming:
         Incoming._holding.pop(self, None)
 
 
-class Expected(NamedTuple):
+class ExpectedBody(NamedTuple):
     """What is decided about a request with a body from its head."""
 
     refusal: http.Response | None = None

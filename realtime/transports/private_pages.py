@@ -19,7 +19,7 @@ KEY = "realtime.page"
 _HEADERS = ("Cache-Control", "Vary")
 
 
-class Page:
+class PagePrivacy:
     """What the tags of one page say about it."""
 
     def __init__(self) -> None:
@@ -31,7 +31,7 @@ class Page:
 
 def with_privacy(scope: Scope, send: Send) -> tuple[Scope, Send]:
     """Return scope and `send` for the site: they keep private pages out of caches."""
-    page = Page()
+    page = PagePrivacy()
 
     async def send_private(event: Event) -> None:
         if event["type"] == "http.response.start":

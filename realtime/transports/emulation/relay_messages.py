@@ -67,7 +67,7 @@ class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
     """See `ownership.Bearer`; None as above."""
 
 
-class Watch(msgspec.Struct, frozen=True, tag="watch", array_like=True):
+class WatchReceiver(msgspec.Struct, frozen=True, tag="watch", array_like=True):
     """Question: is this receiver attached to the session? The answer is a bool."""
 
     session: str
@@ -98,7 +98,7 @@ class Deliver(msgspec.Struct, frozen=True, tag="deliver", array_like=True):
     """Both as in Attach."""
 
 
-class Written(msgspec.Struct, frozen=True, tag="written", array_like=True):
+class WrittenFrames(msgspec.Struct, frozen=True, tag="written", array_like=True):
     """Frames for the response of a receiver."""
 
     receiver: int
@@ -108,7 +108,7 @@ class Written(msgspec.Struct, frozen=True, tag="written", array_like=True):
     last: bool
 
 
-class Check(msgspec.Struct, frozen=True, tag="check", array_like=True):
+class CheckReceiver(msgspec.Struct, frozen=True, tag="check", array_like=True):
     """Question: is this receiver's response open? The answer is a bool."""
 
     receiver: int
@@ -121,7 +121,9 @@ class Forward(msgspec.Struct, frozen=True, tag="forward", array_like=True):
     frame: bytes
 
 
-RelayMessage: TypeAlias = Attach | Watch | Detach | Release | Deliver | Written | Check | Forward
+RelayMessage: TypeAlias = (
+    Attach | WatchReceiver | Detach | Release | Deliver | WrittenFrames | CheckReceiver | Forward
+)
 
 _decoder: msgspec.json.Decoder[RelayMessage] = msgspec.json.Decoder(RelayMessage)
 

@@ -14,25 +14,29 @@ from realtime.transports.emulation.relay_messages import (
     DELIVER_TIMEOUT,
     UNWATCHED_TIMEOUT,
     Attach,
-    Check,
+    CheckReceiver,
     Deliver,
     Detach,
     RelayLink,
     Release,
-    Watch,
-    Written,
+    WatchReceiver,
+    WrittenFrames,
 )
-from realtime.transports.emulation.session import Framing, Session
+from realtime.transports.emulation.session import EmulatedSession, Framing
 
-FindSession = Callable[[str], Awaitable[Session | None]]
+FindSession = Callable[[str], Awaitable[EmulatedSession | None]]
 """Returns the session of this name at this node, once no claim on it is under way."""
 
 
 class RemoteReceiver:
-    """A receiver whose response is written by a relay node. See `Receiver`."""
+    """A receiver whose response is written by a relay node. See `FrameReceiver`."""
 
     def __init__(
-        self, receivers: RemoteReceivers, session: Session, relay_node: NodeID, message: Attach
+        self,
+        receivers: RemoteReceivers,
+        session: EmulatedSession,
+        relay_node: NodeID,
+        message: Attach,
     ) -> None:
         """
         Args:
@@ -69,7 +73,7 @@ class RemoteReceiver:
     async def is_there(self) -> bool:
         try:
             is_there = await self._link.ask(
-                self._relay_node, Check(self._number), timeout=CHECK_TIMEOUT
+                self._relay_node, CheckReceiver(self._number), timeout=CHECK_TIMEOUT
             )
         except EngineUnavailable:
             is_there = False
@@ -108,7 +112,7 @@ class RemoteReceiver:
             frames, self._frames = self._frames, []
             last = self.finishing
             texts = [frame.decode() for frame in frames]
-            message = Written(self._number, self._written, texts, last)
+            message = WrittenFrames(self._number, self._written, texts, last)
             self._written += 1
             try:
                 await self._link.send(self._relay_node, message)
@@ -147,13 +151,15 @@ class RemoteReceivers:
         await session.attach(receiver)
         return relay_messages.YES
 
-    def on_watch(self, relay_node: NodeID, message: Watch) -> bool:
+    def on_watch(self, relay_node: NodeID, message: WatchReceiver) -> bool:
         receiver = self._receivers.get((relay_node, message.receiver))
         if receiver is not None:
             receiver.watched()
         return receiver is not None
 
-    def on_detach(self, relay_node: NodeID, message: Detach, session: Session | None) -> None:
+    def on_detach(
+        self, relay_node: NodeID, message: Detach, session: EmulatedSession | None
+    ) -> None:
         receiver = self._receivers.get((relay_node, message.receiver))
         if receiver is not None:
             receiver.end(interrupted=True)
@@ -166,7 +172,7 @@ class RemoteReceivers:
             receiver.release()
 
 
-async def on_deliver(session: Session | None, message: Deliver) -> bytes:
+async def on_deliver(session: EmulatedSession | None, message: Deliver) -> bytes:
     """Give frames of the client to its session."""
     if session is None:
         return relay_messages.NO

@@ -22,11 +22,11 @@ from realtime.transports.emulation.relay_messages import (
     RelayLink,
     RelayMessage,
     Release,
-    Watch,
-    Written,
+    WatchReceiver,
+    WrittenFrames,
     in_time,
 )
-from realtime.transports.emulation.response import Receiver, Response
+from realtime.transports.emulation.response import FrameReceiver, SessionResponse
 from realtime.transports.emulation.session import INTERRUPTED, Framing, NotOwnerError
 
 
@@ -42,7 +42,9 @@ class RelayedResponse:
 
     id = ""
 
-    def __init__(self, receiver: Receiver, framing: Framing, release: Callable[[], None]) -> None:
+    def __init__(
+        self, receiver: FrameReceiver, framing: Framing, release: Callable[[], None]
+    ) -> None:
         """
         Args:
             release: asks the owner to end the response.
@@ -54,7 +56,7 @@ class RelayedResponse:
         """Number of the next Written message."""
         self.is_interrupted = False
 
-    def written(self, message: Written) -> None:
+    def written(self, message: WrittenFrames) -> None:
         """Write the frames of the owner."""
         if self._receiver.finishing:
             return  # nothing follows the frame that says "interrupted"
@@ -90,7 +92,7 @@ class Relay:
         """The relayed responses, by the numbers that owners know."""
         self.numbers = count(1)
 
-    def on_written(self, message: Written) -> None:
+    def on_written(self, message: WrittenFrames) -> None:
         response = self.responses.get(message.receiver)
         if response is not None:
             response.written(message)
@@ -117,7 +119,7 @@ class RemoteSession:
         self._began = began
         self._watching: asyncio.Task[None] | None = None
 
-    async def attach(self, receiver: Response) -> None:
+    async def attach(self, receiver: SessionResponse) -> None:
         """Let the session write to a receiver.
 
         Raises:
@@ -141,7 +143,7 @@ class RemoteSession:
         self._watching = asyncio.create_task(self._watch(response))
         self._relay.node.opened(response)
 
-    def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
+    def detach(self, receiver: FrameReceiver, *, interrupted: bool) -> None:
         if self._watching is not None:
             self._watching.cancel()
         response = self._relay.responses.pop(self._number, None)
@@ -161,11 +163,11 @@ class RemoteSession:
         message = Deliver(self._name, texts, self._bearer.auth_session, self._bearer.proofs)
         async with in_time(self._began):
             return await self._relay.link.deliver(
-                self._owner, message, Watch(self._name, self._number)
+                self._owner, message, WatchReceiver(self._name, self._number)
             )
 
     async def _watch(self, response: RelayedResponse) -> None:
-        watch = Watch(self._name, self._number)
+        watch = WatchReceiver(self._name, self._number)
         with contextlib.suppress(SessionGoneError):
             await asyncio.sleep(WATCH_INTERVAL)
             while await self._ask(watch):

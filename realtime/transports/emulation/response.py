@@ -20,7 +20,7 @@ LAST_FRAME_TIMEOUT = 5.0
 """Seconds a response waits for its last frame when the server cancels its applications."""
 
 
-class Receiver(Protocol):
+class FrameReceiver(Protocol):
     """Takes the frames of one session, one receiver at a time."""
 
     finishing: bool
@@ -56,8 +56,8 @@ class ResponseFormat:
         return self.limit > 0
 
 
-class Response:
-    """The response of this process to a request. See `Receiver`."""
+class SessionResponse:
+    """The response of this process to a request. See `FrameReceiver`."""
 
     def __init__(
         self,

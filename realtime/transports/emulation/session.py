@@ -63,7 +63,7 @@ from realtime.node.node import Node
 from realtime.protocol.frames import Frame
 from realtime.transports.emulation.incoming import IncomingFrames
 from realtime.transports.emulation.ownership import ANYONE, Owner, Shown
-from realtime.transports.emulation.response import Receiver
+from realtime.transports.emulation.response import FrameReceiver
 
 SESSION_TIMEOUT = 5.0
 """Seconds a session waits for a receiver, and is remembered after its end."""
@@ -100,7 +100,7 @@ class NotOwnerError(Exception):
 class AnySession(Protocol):
     """A session of this node, or of another one, with a receiver attached to it."""
 
-    def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
+    def detach(self, receiver: FrameReceiver, *, interrupted: bool) -> None:
         """Take a receiver off. `interrupted`: frames that it took may not have been sent."""
         ...
 
@@ -113,7 +113,7 @@ class AnySession(Protocol):
         ...
 
 
-class Session:
+class EmulatedSession:
     """A session of this node. See `outbox.Transport` and `AnySession`."""
 
     session = ""
@@ -144,9 +144,9 @@ class Session:
         self._ended = ended
         self._forget = forget
         self._owner = owner
-        self._receiver: Receiver | None = None
+        self._receiver: FrameReceiver | None = None
         """The receiver that takes the next frame, or that took the last one."""
-        self._receivers: set[Receiver] = set()
+        self._receivers: set[FrameReceiver] = set()
         """All that are attached: besides it, full ones whose responses are on their way."""
         self._has_opened = False
         """Whether the open frame was written."""
@@ -167,7 +167,7 @@ class Session:
         """Return whether a request may use the session: it is of its client, or it has ended."""
         return self._last is not None or self._owner.sent(request)
 
-    async def attach(self, receiver: Receiver) -> None:
+    async def attach(self, receiver: FrameReceiver) -> None:
         """Write to a receiver from now on, unless it ends before that.
 
         It gets at least one frame, sooner or later.
@@ -193,13 +193,13 @@ class Session:
                 self._write(self._framing.open)
         self._set_ready()
 
-    def hold_frames(self, receiver: Receiver) -> None:
+    def hold_frames(self, receiver: FrameReceiver) -> None:
         """Write no more to a receiver that ends by itself: what comes waits for the next one."""
         if receiver is self._receiver:
             self.ready = False
             self._heartbeat.set(None)
 
-    def detach(self, receiver: Receiver, *, interrupted: bool) -> None:
+    def detach(self, receiver: FrameReceiver, *, interrupted: bool) -> None:
         if receiver not in self._receivers:
             return
         self._receivers.remove(receiver)
@@ -275,7 +275,7 @@ class Session:
             self._client.close(None)  # without effect if the client closes the session
         self._ended()
 
-    def _write_last(self, receiver: Receiver, last: bytes) -> None:
+    def _write_last(self, receiver: FrameReceiver, last: bytes) -> None:
         receiver.write(last)
         receiver.finish()
         self._last_written.set()

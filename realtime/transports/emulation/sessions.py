@@ -21,25 +21,25 @@ from realtime.transports.emulation.ownership import Bearer
 from realtime.transports.emulation.relay_messages import (
     LISTS_DOUBTFUL,
     Attach,
-    Check,
+    CheckReceiver,
     Deliver,
     Detach,
     RelayLink,
     Release,
-    Watch,
-    Written,
+    WatchReceiver,
+    WrittenFrames,
     answer_at_once,
     in_time,
 )
 from realtime.transports.emulation.remote_receiver import RemoteReceivers, on_deliver
 from realtime.transports.emulation.remote_session import Relay, RemoteSession, SessionGoneError
-from realtime.transports.emulation.response import Response
+from realtime.transports.emulation.response import SessionResponse
 from realtime.transports.emulation.session import (
     INTERRUPTED,
     AnySession,
+    EmulatedSession,
     Framing,
     NotOwnerError,
-    Session,
 )
 
 
@@ -49,14 +49,14 @@ class Sessions:
     def __init__(self, node: Node, framing: Framing, heartbeat_delay: float) -> None:
         """
         Args:
-            heartbeat_delay: see `Session`.
+            heartbeat_delay: see `EmulatedSession`.
         """
         self._node = node
         self._framing = framing
         self._heartbeat_delay = heartbeat_delay
-        self._sessions: dict[str, Session] = {}
+        self._sessions: dict[str, EmulatedSession] = {}
 
-    async def attach(self, name: str, receiver: Response, bearer: Bearer) -> AnySession:
+    async def attach(self, name: str, receiver: SessionResponse, bearer: Bearer) -> AnySession:
         """Attach a receiver to a session; the first request of a session makes it.
 
         Args:
@@ -78,16 +78,16 @@ class Sessions:
         """
         return self._existing(name, bearer)
 
-    def _existing(self, name: str, bearer: Bearer) -> Session | None:
+    def _existing(self, name: str, bearer: Bearer) -> EmulatedSession | None:
         session = self._sessions.get(name)
         if session is not None and not session.is_of(bearer):
             raise NotOwnerError
         return session
 
-    def _make(self, name: str, bearer: Bearer) -> Session:
+    def _make(self, name: str, bearer: Bearer) -> EmulatedSession:
         """Make a session; raises NotAdmitted."""
         self._node.admission.check(bearer.handshake.address)
-        session = self._sessions[name] = Session(
+        session = self._sessions[name] = EmulatedSession(
             self._node,
             self._framing,
             bearer.handshake,
@@ -124,7 +124,7 @@ class SharedSessions(Sessions):
         self._link.on_message(self._on_message)
         node.interruptions.when_over.append(self._claims.renew_all)
 
-    async def attach(self, name: str, receiver: Response, bearer: Bearer) -> AnySession:
+    async def attach(self, name: str, receiver: SessionResponse, bearer: Bearer) -> AnySession:
         if name not in self._sessions:
             owner = await self._own(name, bearer)
             if owner != self._node.uid:
@@ -159,7 +159,7 @@ class SharedSessions(Sessions):
         return owner
 
     async def _attach_at(
-        self, owner: NodeID, name: str, receiver: Response, bearer: Bearer
+        self, owner: NodeID, name: str, receiver: SessionResponse, bearer: Bearer
     ) -> AnySession:
         session = RemoteSession(self._relay, owner, name, bearer, self._node.loop.time())
         try:
@@ -174,7 +174,7 @@ class SharedSessions(Sessions):
                 receiver.finish()
         return session
 
-    def _make(self, name: str, bearer: Bearer) -> Session:
+    def _make(self, name: str, bearer: Bearer) -> EmulatedSession:
         session = super()._make(name, bearer)
         self._claims.keep(name)
         return session
@@ -187,7 +187,7 @@ class SharedSessions(Sessions):
         super()._forget(name)
         self._claims.release(name)
 
-    async def _find_claimed(self, name: str) -> Session | None:
+    async def _find_claimed(self, name: str) -> EmulatedSession | None:
         async with self._claims.lock(name):
             return self._sessions.get(name)
 
@@ -197,7 +197,7 @@ class SharedSessions(Sessions):
         except msgspec.DecodeError:
             return None  # of another version; its question stays without an answer
         match message:
-            case Written():
+            case WrittenFrames():
                 self._relay.on_written(message)
             case Detach():
                 self._receivers.on_detach(sender, message, self._sessions.get(message.session))
@@ -207,9 +207,9 @@ class SharedSessions(Sessions):
                 return self._receivers.on_attach(sender, message)
             case Deliver():
                 return on_deliver(self._sessions.get(message.session), message)
-            case Watch():
+            case WatchReceiver():
                 return answer_at_once(self._receivers.on_watch(sender, message))
-            case Check():
+            case CheckReceiver():
                 return answer_at_once(message.receiver in self._relay.responses)
         return None
 

@@ -20,7 +20,7 @@ from realtime.config.reader import InvalidOptions
 from realtime.server_api import http
 from realtime.serving import serving
 from realtime.transports.asgi import REQUEST_TIMEOUT, Scope
-from realtime.transports.bodies import BODY_TIMEOUT, Expected
+from realtime.transports.bodies import BODY_TIMEOUT, ExpectedBody
 from realtime.transports.servers.daphne_body import BodyReader, SpooledBody
 from realtime.transports.servers.daphne_channel import backlog_of
 
@@ -32,19 +32,19 @@ LINGER_TIMEOUT = 5.0
 """Seconds for which the body of a refused request is dropped before the connection is closed. A
 peer that still writes would otherwise get a reset in place of the response."""
 
-BodyRule: TypeAlias = Callable[[Scope], Expected]
+BodyRule: TypeAlias = Callable[[Scope], ExpectedBody]
 
 
 class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
     """Every HTTP request of the site. For applications it behaves like daphne's own."""
 
-    rule: BodyRule = staticmethod(lambda scope: Expected())
+    rule: BodyRule = staticmethod(lambda scope: ExpectedBody())
     """What `servers.daphne.install` was given last."""
     content: Any
     uri: bytes
     _length: int | None = None
     """Size of the body in bytes, if the head says it."""
-    _expected = Expected()
+    _expected = ExpectedBody()
     _size = 0
     _timer: Any = None
     """That of a body that has to come in time."""
@@ -156,7 +156,7 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
         self._linger = None  # it holds the request
         super().connectionLost(reason)
 
-    # for the application, see `streaming.transport.Connection`
+    # for the application, see `streaming.transport.PeerConnection`
 
     def backlog_bytes(self) -> int:
         """Return bytes of the response that have not left; 0 if unknown."""
@@ -173,11 +173,11 @@ class GuardedRequest(WebRequest):  # type: ignore[misc]  # daphne has no types
 
     # refusals
 
-    def _decide(self) -> Expected:
+    def _decide(self) -> ExpectedBody:
         if self._opens_websocket():
-            return Expected(http.BAD_REQUEST)  # handshakes have no body
+            return ExpectedBody(http.BAD_REQUEST)  # handshakes have no body
         scope = self._scope()
-        return Expected() if scope is None else self.rule(scope)
+        return ExpectedBody() if scope is None else self.rule(scope)
 
     def _opens_websocket(self) -> bool:
         upgrade = self.requestHeaders.getRawHeaders(b"upgrade", [b""])

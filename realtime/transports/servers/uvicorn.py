@@ -91,7 +91,7 @@ class UvicornTransport(WebSocketTransport):
 
 
 class ResponseConnection:
-    """The connection of an HTTP response. See `streaming.transport.Connection`."""
+    """The connection of an HTTP response. See `streaming.transport.PeerConnection`."""
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
         self._transport = transport

@@ -40,7 +40,7 @@ from realtime.transports.asgi import (
     path_of,
 )
 from realtime.transports.emulation.ownership import Bearer
-from realtime.transports.emulation.response import Response, ResponseFormat
+from realtime.transports.emulation.response import ResponseFormat, SessionResponse
 from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions, open_sessions
 from realtime.transports.handshake import (
@@ -80,7 +80,7 @@ _IFRAME = re.compile(r"/iframe[-0-9a-z_.]*\.html")
 _SESSION = re.compile(r"/[^/.]+/(?P<session>[^/.]{1,128})/(?P<transport>[a-z_]+)")
 """Below the prefix. Longer session names are rejected."""
 
-Endpoint = Callable[["Request"], Awaitable[None]]
+Endpoint = Callable[["SockJSRequest"], Awaitable[None]]
 
 
 def serves_sockjs(path: str, config: Config) -> bool:
@@ -105,7 +105,7 @@ class SockJS:
         if has_too_many_headers(scope):
             await exchange.respond(431, b"Request Header Fields Too Large\n", TEXT)
             return
-        request = Request(node, self._sessions.of(node), exchange, self._size_limit)
+        request = SockJSRequest(node, self._sessions.of(node), exchange, self._size_limit)
         endpoints = _endpoints(request)
         endpoint = endpoints.get(exchange.method)
         if endpoint is not None and not request.may_use(exchange.method):
@@ -124,7 +124,7 @@ def _open_sessions(node: Node) -> Sessions:
     return open_sessions(node, framing.SOCKJS, node.config.sockjs_heartbeat_delay, KIND)
 
 
-class Request:
+class SockJSRequest:
     """One request, and what is needed to answer it."""
 
     def __init__(
@@ -171,7 +171,7 @@ class Request:
         )
 
 
-def _endpoints(request: Request) -> dict[str, Endpoint]:
+def _endpoints(request: SockJSRequest) -> dict[str, Endpoint]:
     """Return method → endpoint for the path of a request; empty if the path is unknown."""
     path = request.path
     if path in _SERVER_ROUTES:
@@ -184,17 +184,17 @@ def _endpoints(request: Request) -> dict[str, Endpoint]:
 # the server
 
 
-async def _redirect(request: Request) -> None:
+async def _redirect(request: SockJSRequest) -> None:
     # relative: the path that the client sees may be another one than ours
     location = f"./{request.node.config.sockjs_handler_prefix.rpartition('/')[2]}/"
     await request.exchange.respond(301, headers=[(b"location", location.encode())])
 
 
-async def _greet(request: Request) -> None:
+async def _greet(request: SockJSRequest) -> None:
     await request.exchange.respond(200, GREETING, TEXT)
 
 
-async def _info(request: Request) -> None:
+async def _info(request: SockJSRequest) -> None:
     content = {
         "websocket": True,
         "cookie_needed": False,
@@ -206,7 +206,7 @@ async def _info(request: Request) -> None:
     await request.respond(200, body, JSON)
 
 
-async def _iframe(request: Request) -> None:
+async def _iframe(request: SockJSRequest) -> None:
     page = iframe.page(request.node.config)
     # not cached without asking: the origins in the policy may change
     headers = [
@@ -222,7 +222,7 @@ async def _iframe(request: Request) -> None:
 
 
 def _options(*methods: str) -> Endpoint:
-    async def options(request: Request) -> None:
+    async def options(request: SockJSRequest) -> None:
         allowed = (b"access-control-allow-methods", ", ".join(("OPTIONS", *methods)).encode())
         age = (b"access-control-max-age", b"%d" % YEAR)
         await request.exchange.respond(204, headers=[allowed, age, *_cached(), *request.cors()])
@@ -241,14 +241,14 @@ def _cached() -> Headers:
 
 
 def _reading(response_format: ResponseFormat) -> Endpoint:
-    async def read(request: Request) -> None:
+    async def read(request: SockJSRequest) -> None:
         await _attach(request, response_format)
 
     return read
 
 
 def _reading_by_callback(make: Callable[[str], ResponseFormat], missing_status: int) -> Endpoint:
-    async def read(request: Request) -> None:
+    async def read(request: SockJSRequest) -> None:
         name = formats.callback_in(request.query)
         if name is None:
             await request.exchange.respond(400, b'invalid "callback" parameter\n', TEXT)
@@ -261,12 +261,12 @@ def _reading_by_callback(make: Callable[[str], ResponseFormat], missing_status: 
     return read
 
 
-async def _attach(request: Request, response_format: ResponseFormat) -> None:
+async def _attach(request: SockJSRequest, response_format: ResponseFormat) -> None:
     headers = [*NEVER_CACHED, *request.cors()]
     if response_format.streams:
         headers.append(UNBUFFERED)
     node = request.node
-    response = Response(request.exchange, response_format, headers, lambda: node.is_draining)
+    response = SessionResponse(request.exchange, response_format, headers, lambda: node.is_draining)
     bearer = request.bearer()
     try:
         session = await request.sessions.attach(request.session, response, bearer)
@@ -298,14 +298,14 @@ def _sending(status: int, body: bytes = b"", *, form: bool = False) -> Endpoint:
         form: the frames may be in a form.
     """
 
-    async def send(request: Request) -> None:
+    async def send(request: SockJSRequest) -> None:
         refusal = await _deliver(request, form=form)
         await request.respond(*(refusal or (status, body)))
 
     return send
 
 
-async def _deliver(request: Request, *, form: bool) -> tuple[int, bytes] | None:
+async def _deliver(request: SockJSRequest, *, form: bool) -> tuple[int, bytes] | None:
     """Deliver the frames of a request to its session.
 
     Returns:
@@ -351,7 +351,7 @@ def _frames_in(body: bytes, content_type: str, frame_limit: int | None) -> list[
     return framing.decode(text, frame_limit) if text else None
 
 
-async def _expect_upgrade(request: Request) -> None:
+async def _expect_upgrade(request: SockJSRequest) -> None:
     headers = [(b"sec-websocket-version", b"13")]
     await request.exchange.respond(400, b"Bad Request\n", TEXT, headers)
 

@@ -43,7 +43,7 @@ SockJS.bootstrap_iframe();
 """
 
 
-class Page(NamedTuple):
+class IframePage(NamedTuple):
     """The page, its entity tag, and its content security policy."""
 
     content: bytes
@@ -51,13 +51,13 @@ class Page(NamedTuple):
     policy: bytes
 
 
-def page(config: Config) -> Page:
+def page(config: Config) -> IframePage:
     """Return the page of a configuration in which `sockjs_iframe` is on."""
     return _page(*config.sockjs_script, config.allowed_origins or ())
 
 
 @lru_cache(maxsize=4)
-def _page(url: str, integrity: str, patterns: tuple[str, ...]) -> Page:
+def _page(url: str, integrity: str, patterns: tuple[str, ...]) -> IframePage:
     sources = [source for pattern in patterns for source in origins.frame_ancestors(pattern)]
     script = _SCRIPT % json.dumps([_expression(source) for source in sources])
     attributes = f' integrity="{html.escape(integrity)}" crossorigin="anonymous"'
@@ -76,7 +76,7 @@ def _page(url: str, integrity: str, patterns: tuple[str, ...]) -> Page:
         )
     ).encode("latin-1")
     tag = hashlib.blake2b(content + policy, digest_size=16).hexdigest()
-    return Page(content, f'"{tag}"'.encode(), policy)
+    return IframePage(content, f'"{tag}"'.encode(), policy)
 
 
 def _source_of(url: str) -> str:

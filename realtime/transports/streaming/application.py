@@ -83,10 +83,10 @@ SECRETS = event_request.SECRETS | {KEY}
 UNIDIRECTIONAL = UNI_HTTP_STREAM, UNI_SSE
 """Whose first frame is a connect request, and the only one."""
 
-Endpoint = Callable[["Request"], Awaitable[None]]
+Endpoint = Callable[["StreamRequest"], Awaitable[None]]
 
 
-class Request:
+class StreamRequest:
     """One request, and what is needed to answer it."""
 
     def __init__(
@@ -147,7 +147,7 @@ class Streaming:
         if not may_use(node.config, node.hooks, scope):
             await exchange.respond(*FORBIDDEN, TEXT)
             return
-        request = Request(node, self._sessions.of(node), self._codecs, exchange, query)
+        request = StreamRequest(node, self._sessions.of(node), self._codecs, exchange, query)
         endpoints = _endpoints(path_of(scope), node.config)
         endpoint = endpoints.get(exchange.method)
         if endpoint is None:
@@ -172,7 +172,7 @@ def hide_query(scope: Scope, send: Send) -> None:
 def _by_body(response_format: Format) -> Endpoint:
     """Return what serves a client whose first frame is the body."""
 
-    async def serve(request: Request) -> None:
+    async def serve(request: StreamRequest) -> None:
         is_binary = request.is_binary and response_format is HTTP_STREAM
         used = HTTP_STREAM_BINARY if is_binary else response_format
         # a body waits until the process has taken its connection
@@ -198,7 +198,7 @@ def _by_query(response_format: Format) -> Endpoint:
     """Return what serves a client whose first frame is in the query."""
     is_unidirectional = response_format in UNIDIRECTIONAL
 
-    async def serve(request: Request) -> None:
+    async def serve(request: StreamRequest) -> None:
         frame = frame_of_query(request.query)
         if len(frame) > BODY_MAX_BYTES:
             await request.respond(*CONTENT_TOO_LARGE)
@@ -213,7 +213,7 @@ def _by_query(response_format: Format) -> Endpoint:
 
 
 async def _serve(
-    request: Request, response_format: Format, opening: Handshake, first_frame: bytes
+    request: StreamRequest, response_format: Format, opening: Handshake, first_frame: bytes
 ) -> None:
     node, exchange, headers = request.node, request.exchange, request.cors()
     is_unidirectional = response_format in UNIDIRECTIONAL
@@ -227,11 +227,11 @@ async def _serve(
 # listeners
 
 
-async def _events(request: Request) -> None:
+async def _events(request: StreamRequest) -> None:
     cors_headers = request.cors()
     try:
         wanted = event_request.read(request.scope, request.query)
-    except event_request.BadRequest as error:
+    except event_request.BadListenRequest as error:
         answer = deferred.refusal(400, errors.BadRequest.code, f"bad request: {error}")
         await deferred.respond(request.exchange, answer, cors_headers)
     except event_request.Over:
@@ -260,12 +260,12 @@ def response_when_away(scope: Scope, config: Config) -> tuple[Response, Headers]
 # requests beside them
 
 
-async def _emulation(request: Request) -> None:
+async def _emulation(request: StreamRequest) -> None:
     if (body := await request.body()) is not None:
         await request.respond(*await _deliver(request, body))
 
 
-async def _deliver(request: Request, body: bytes) -> tuple[int, bytes]:
+async def _deliver(request: StreamRequest, body: bytes) -> tuple[int, bytes]:
     """Deliver the frame in a body, and return status and body of the response."""
     try:
         content = decode_emulation_request(body, binary=request.is_binary)
@@ -289,7 +289,7 @@ def _preflight(method: str) -> Endpoint:
         (b"access-control-max-age", b"300"),
     )
 
-    async def respond(request: Request) -> None:
+    async def respond(request: StreamRequest) -> None:
         await request.respond(204, headers=headers)
 
     return respond

@@ -27,7 +27,7 @@ SECRETS = frozenset(("token", "channel_token"))
 _BEARER = "bearer "
 
 
-class BadRequest(Exception):
+class BadListenRequest(Exception):
     """The request is not one. Its text says why."""
 
 
@@ -43,14 +43,14 @@ def read(scope: Scope, query: bytes) -> ListenRequest:
         query: its query string.
 
     Raises:
-        BadRequest: the request is not one.
+        BadListenRequest: the request is not one.
         Over: the listener must not come back.
     """
     fields = _fields(query)
     channels = _channels(fields)
     tokens = _all(fields, "channel_token") or [""] * len(channels)
     if len(tokens) != len(channels):
-        raise BadRequest("there must be one channel_token for each channel, or none at all")
+        raise BadListenRequest("there must be one channel_token for each channel, or none at all")
     text = header(scope, b"last-event-id") or _one(fields, "since")
     if text == event_ids.END:
         raise Over
@@ -81,26 +81,26 @@ def read(scope: Scope, query: bytes) -> ListenRequest:
 def _channels(fields: Sequence[tuple[str, str]]) -> list[ChannelName]:
     channels = _all(fields, "channel")
     if not channels:
-        raise BadRequest("name a channel")
+        raise BadListenRequest("name a channel")
     if len(channels) > MAX_CHANNELS:
-        raise BadRequest(f"more than {MAX_CHANNELS} channels")
+        raise BadListenRequest(f"more than {MAX_CHANNELS} channels")
     if len(set(channels)) < len(channels):
-        raise BadRequest("a channel is named twice")
+        raise BadListenRequest("a channel is named twice")
     for channel in channels:
         if not channel:
-            raise BadRequest("the name of a channel is empty")
+            raise BadListenRequest("the name of a channel is empty")
         # others are refused as for every client; these would be lines of their own in an event
         if any(character < " " for character in channel):
-            raise BadRequest("the name of a channel has a control character")
+            raise BadListenRequest("the name of a channel has a control character")
         if len(channels) > 1 and channel in RESERVED:
-            raise BadRequest(f"a channel {channel!r} can be listened to by itself only")
+            raise BadListenRequest(f"a channel {channel!r} can be listened to by itself only")
     return channels
 
 
 def _is_text(fields: Sequence[tuple[str, str]]) -> bool:
     name = _one(fields, "format")
     if name not in ("", "json", "text"):
-        raise BadRequest("format is json or text")
+        raise BadListenRequest("format is json or text")
     return name == "text"
 
 
@@ -123,5 +123,5 @@ def _one(fields: Sequence[tuple[str, str]], name: str) -> str:
     """Return the value of a field that may be there once; "" if it is missing."""
     values = _all(fields, name)
     if len(values) > 1:
-        raise BadRequest(f"{name} is there twice")
+        raise BadListenRequest(f"{name} is there twice")
     return values[0] if values else ""

@@ -23,7 +23,7 @@ from realtime.transports.emulation.relay_messages import (
     LISTS_DOUBTFUL,
     Forward,
     RelayLink,
-    Watch,
+    WatchReceiver,
     answer_at_once,
     in_time,
 )
@@ -80,7 +80,9 @@ class StreamSessions:
                 return False
             await self._link.open()
             try:
-                return await self._link.deliver(node, Forward(session, frame), Watch(session, 0))
+                return await self._link.deliver(
+                    node, Forward(session, frame), WatchReceiver(session, 0)
+                )
             except EngineUnavailable:
                 self._others.forget(node)
                 if await self._others.has(node):
@@ -99,7 +101,7 @@ class StreamSessions:
         match message:
             case Forward():
                 return self._on_forward(message)
-            case Watch():
+            case WatchReceiver():
                 return answer_at_once(message.session in self._streams)
         return None
 

@@ -17,7 +17,7 @@ DRAIN_INTERVAL = 0.05
 """Seconds between two looks whether everything has left, before a response ends."""
 
 
-class Connection(Protocol):
+class PeerConnection(Protocol):
     """What a server knows of the connection of a response, beyond ASGI."""
 
     def backlog_bytes(self) -> int:
@@ -39,7 +39,7 @@ class UnknownConnection:
         """The server drops the connection when the application ends before the response."""
 
 
-def connection_of(send: Send) -> Connection:
+def connection_of(send: Send) -> PeerConnection:
     """Return the connection behind a server's own `send`."""
     return daphne.connection_of(send) or uvicorn.connection_of(send) or UnknownConnection()
 

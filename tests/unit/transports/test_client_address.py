@@ -45,5 +45,4 @@ def test_address(
 ) -> None:
     headers = [(b"x-forwarded-for", value.encode()) for value in forwarded]
     scope: dict[str, Any] = {"type": "websocket", "client": peer, "headers": headers}
-
     assert address_of(scope, proxies) == expected

@@ -117,7 +117,6 @@ def test_idle_socket_takes_the_frame_at_once(
     protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     assert protocol.write_frame(b"frame") == 0
-
     assert received(ends[1]) == b"frame"
     assert buffered(transport) == b""
 
@@ -126,9 +125,7 @@ def test_what_the_socket_does_not_take_is_buffered(
     protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     frame = b"begin" + LARGE + b"end"
-
     backlog = protocol.write_frame(frame)
-
     assert backlog == len(buffered(transport)) > 0
     assert received(ends[1]) + buffered(transport) == frame
 
@@ -137,9 +134,7 @@ def test_frame_goes_behind_what_is_buffered(
     protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     transport.write(b"earlier ")
-
     assert protocol.write_frame(b"frame") == len(b"earlier frame")
-
     assert received(ends[1]) == b""
     assert buffered(transport) == b"earlier frame"
 
@@ -183,15 +178,12 @@ def test_transport_that_is_no_plain_socket_is_written_to() -> None:
     transport = StringTransport()
     protocol = open_connection(make_factory(), transport)
     transport.clear()
-
     assert protocol.write_frame(b"frame") is not None
-
     assert transport.value() == b"frame"
 
 
 def test_frames_are_left_to_autobahn_where_it_masks_them(transport: Server) -> None:
     protocol = open_connection(make_factory(maskServerFrames=True), transport)
-
     assert protocol.write_frame(b"frame") is None
 
 
@@ -240,7 +232,6 @@ def test_events_of_any_application_are_framed(
     wire: bytes,
 ) -> None:
     protocol.handle_reply(message)
-
     assert received(ends[1]) == wire
 
 
@@ -286,9 +277,7 @@ def test_message_above_the_limit_is_refused_by_its_announced_length(
 def test_message_up_to_the_limit_is_taken(protocol: AdvisingProtocol, limit: int | None) -> None:
     protocol.maxMessagePayloadSize = protocol.maxFramePayloadSize = 500
     protocol.limit_messages(limit, TOO_LARGE)
-
     protocol.dataReceived(masked(b"a" * 1000, announced=1000))
-
     assert events(protocol) == [{"type": "websocket.receive", "bytes": b"a" * 1000}]
 
 
@@ -296,10 +285,8 @@ def test_limit_of_messages_is_not_one_for_what_is_sent(
     protocol: AdvisingProtocol, ends: tuple[socket.socket, socket.socket]
 ) -> None:
     protocol.limit_messages(1000, TOO_LARGE)
-
     protocol.sendMessage(b"a" * 2000, True)
     protocol.transport.doWrite()
-
     assert received(ends[1]).endswith(b"a" * 2000)
 
 
@@ -311,7 +298,6 @@ def test_daphne_that_lacks_something_is_left_alone(
 ) -> None:
     lacking = type("WebSocketProtocol", (), {n: None for n in dir(WebSocketProtocol) if n != name})
     monkeypatch.setattr("daphne.ws_protocol.WebSocketProtocol", lacking)
-
     assert name in (daphne.problem() or "")
     assert not daphne.install()
 
@@ -350,7 +336,5 @@ def test_connection_has_the_options_of_its_factory() -> None:
 
 def test_option_that_is_a_function_is_no_method() -> None:
     factory = make_factory(perMessageCompressionAccept=lambda offers: offers)
-
     protocol = open_connection(factory, StringTransport())
-
     assert protocol.perMessageCompressionAccept("offers") == "offers"

@@ -18,7 +18,13 @@ from twisted.python.failure import Failure
 
 from realtime.server_api import http
 from realtime.transports.asgi import Receive, Scope, Send
-from realtime.transports.bodies import BODY_RATE, BODY_TIMEOUT, HELD_MAX_BYTES, Expected, Incoming
+from realtime.transports.bodies import (
+    BODY_RATE,
+    BODY_TIMEOUT,
+    HELD_MAX_BYTES,
+    ExpectedBody,
+    Incoming,
+)
 from realtime.transports.servers.daphne_body import CHUNK_BYTES
 from realtime.transports.servers.daphne_request import LINGER_TIMEOUT, GuardedRequest
 
@@ -114,9 +120,7 @@ async def test_large_body_waits_in_its_file_until_the_application_reads(
 ) -> None:
     connection.post(bytes(LARGE))
     (request,) = connection.protocol._channel.requests
-
     assert request.application_queue.qsize() == 1
-
     connection.lose()
 
 
@@ -126,13 +130,12 @@ async def test_application_hears_of_a_peer_that_goes_while_the_body_is_read(
     connection.post(bytes(LARGE))
     connection.lose()
     site.may_read.set()
-
     async with asyncio.timeout(5):
         assert await site.ended == "http.disconnect"
 
 
 def refusing(refusal: http.Response | None, limit: int | None) -> Callable[[Scope], Any]:
-    return lambda scope: Expected(refusal, limit)
+    return lambda scope: ExpectedBody(refusal, limit)
 
 
 @pytest.mark.parametrize(
@@ -166,7 +169,7 @@ async def test_body_that_comes_too_slowly_is_refused(
     monkeypatch.setattr(
         GuardedRequest,
         "rule",
-        staticmethod(lambda scope: Expected(None, None, Incoming(), admission)),
+        staticmethod(lambda scope: ExpectedBody(None, None, Incoming(), admission)),
     )
     connection.post(bytes(BODY_RATE), announced=LARGE)
     assert (admission.arriving, Incoming.held_bytes) == (1, BODY_RATE)
@@ -191,7 +194,7 @@ async def test_body_that_has_ended_is_counted_no_more(
     monkeypatch.setattr(
         GuardedRequest,
         "rule",
-        staticmethod(lambda scope: Expected(None, None, Incoming(), admission)),
+        staticmethod(lambda scope: ExpectedBody(None, None, Incoming(), admission)),
     )
     connection.post(b"a", announced=2)
     assert (admission.arriving, Incoming.held_bytes) == (1, 1)
@@ -210,7 +213,7 @@ async def test_body_makes_room_for_a_smaller_one(
     connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(
-        GuardedRequest, "rule", staticmethod(lambda scope: Expected(None, None, Incoming()))
+        GuardedRequest, "rule", staticmethod(lambda scope: ExpectedBody(None, None, Incoming()))
     )
     connection.post(bytes(LARGE), announced=HELD_MAX_BYTES)
     refused: list[int] = []

@@ -151,9 +151,7 @@ async def test_uvicorn_s_connection_ends_without_a_head(port: int, clock: Clock)
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     await send(clock, writer, b"", HEAD_TIMEOUT - 1)
     assert not await is_closed(reader)
-
     await clock.advance(2)
-
     await eventually(lambda: reader.at_eof() or reader.exception() is not None)
     writer.close()
 
@@ -230,6 +228,5 @@ async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http:
 
 def test_servers_know_the_protocol_as_one_of_uvicorn() -> None:
     protocol: Any = uvicorn_connections.timed(H11Protocol)
-
     assert protocol.__module__.startswith(uvicorn._HTTP_PROTOCOLS)
     assert issubclass(protocol, H11Protocol)

@@ -29,7 +29,6 @@ def test_peer_connects_at_the_path(tmp_path: Path) -> None:
         peer.connect(str(path))
         accepted, _ = listener.accept()
         accepted.close()
-
         assert name_of(listener) == f"Unix socket {path}"
 
 

@@ -203,9 +203,7 @@ async def test_iframe_page_may_use_sockjs_though_its_origin_is_not_listed(
 ) -> None:
     async with open_node(clock, allowed_origins=[LISTED], sockjs_iframe=True) as node:
         node.hooks = CookieReader()
-
         answer = await status(node, scope_of("POST", SOCKJS + what, {**COOKIE, **headers}))
-
     assert (answer == 403) is is_refused
 
 

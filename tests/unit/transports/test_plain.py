@@ -38,7 +38,6 @@ HEAD = (
 
 def test_handshake_of_a_browser_is_plain() -> None:
     handshake = plain_handshake(HEAD)
-
     assert handshake is not None
     assert (handshake.path, handshake.query) == ("/connection/websocket", b"format=protobuf")
     assert list(handshake.headers)[:3] == [b"host", b"user-agent", b"connection"]
@@ -92,7 +91,6 @@ def test_handshake_of_a_browser_is_plain() -> None:
 )
 def test_any_other_handshake_is_left_to_the_server(what: bytes, instead: bytes) -> None:
     assert what in HEAD
-
     assert plain_handshake(HEAD.replace(what, instead, 1)) is None
 
 
@@ -100,7 +98,6 @@ def test_any_other_handshake_is_left_to_the_server(what: bytes, instead: bytes) 
 def test_handshake_of_every_port_is_plain(port: int) -> None:
     place = b"example.org:%d" % port
     origin = HEAD.replace(b"Origin: https://example.org", b"Origin: https://" + place)
-
     assert plain_handshake(origin.replace(b"example.org:8000", place, 1)) is not None
 
 
@@ -210,7 +207,6 @@ def test_part_of_a_frame_is_noticed(messages: list[str | bytes], cut: int) -> No
     data = frames_of(messages)
     part = data[:-cut]
     ends = {len(frames_of(messages[:count])) for count in range(len(messages) + 1)}
-
     assert are_frames(data)
     assert are_frames(part) == (len(part) in ends)
     assert plain_messages(part, LIMIT) is None or len(part) in ends

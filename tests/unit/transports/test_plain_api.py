@@ -59,7 +59,6 @@ def test_requests_are_read_as_h11_reads_them(changes: list[tuple[int, int, bytes
 
 def test_request_of_a_client_is_plain() -> None:
     post = plain_post(POST)
-
     assert post is not None
     assert (post.path, post.query, post.body) == ("/api", b"a=b", b"body")
 
@@ -85,7 +84,6 @@ def test_request_of_a_client_is_plain() -> None:
 )
 def test_any_other_request_is_left_to_the_server(what: bytes, instead: bytes) -> None:
     assert what in POST
-
     assert plain_post(POST.replace(what, instead, 1)) is None
 
 
@@ -200,10 +198,8 @@ async def test_requests_behind_it_that_are_not_plain_are_read_by_twisted(
     connection.send(POST)
     connection.send(POST.replace(b"/api", b"/site") + POST)
     await eventually(lambda: bool(site.scopes))
-
     site.answer(b"first")
     await eventually(lambda: bool(server.scopes))
-
     assert [scope["path"] for scope in server.scopes] == ["/site"]
 
 
@@ -211,9 +207,7 @@ async def test_requests_of_a_peer_that_reads_no_responses_are_left_to_twisted(
     connection: DaphneConnection, server: DaphneServer
 ) -> None:
     connection.transport.dataBuffer = b"unread"
-
     connection.send(POST)
-
     assert server.connections == {}
 
 
@@ -311,7 +305,6 @@ async def test_only_plain_requests_of_the_api_are_answered_at_once(
     connection: DaphneConnection, server: DaphneServer, data: bytes, plain: bool
 ) -> None:
     connection.send(data)
-
     assert bool(server.connections) is plain
     for running in server.connections.values():
         running["application_instance"].cancel()
@@ -330,9 +323,7 @@ async def test_options_of_daphne_that_concern_requests_leave_them_to_it(
     connection: DaphneConnection, server: DaphneServer, option: str, value: Any
 ) -> None:
     setattr(server, option, value)
-
     connection.send(POST)
-
     assert server.connections == {}
 
 
@@ -356,7 +347,5 @@ async def test_version_without_a_name_that_is_needed_gets_the_requests_itself(
 ) -> None:
     monkeypatch.delattr(kind, name)
     monkeypatch.setattr(daphne_channel, "_receive_lines", lambda channel, data: None)
-
     connection.send(POST)
-
     assert server.connections == {}

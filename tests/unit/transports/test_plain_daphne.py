@@ -71,14 +71,12 @@ async def test_daphne_s_application_and_client_see_no_difference(
 
 async def test_daphne_opens_sockets_of_the_site_itself(connect: Connect) -> None:
     connection = connect(HEAD.replace(b"/ours", b"/site"))
-
     assert connection.transport.producer is not None
     assert b" 101 " in connection.received()
 
 
 async def test_client_of_daphne_names_no_root_path(connect: Connect, daphne: DaphneServer) -> None:
     connect(HEAD.replace(b"Cookie: ", b"Daphne-Root-Path: /a\r\nCookie: "))
-
     assert daphne.scopes[0]["root_path"] == ""
 
 
@@ -86,7 +84,6 @@ async def test_header_with_an_underscore_does_not_reach_applications_of_daphne(
     connect: Connect, daphne: DaphneServer
 ) -> None:
     connect(HEAD.replace(b"Cookie: ", b"X_Real_IP: 192.0.2.1\r\nCookie: "))
-
     assert not [name for name, _ in daphne.scopes[0]["headers"] if b"_" in name]
 
 
@@ -96,10 +93,8 @@ async def test_daphne_s_application_gets_every_message(
 ) -> None:
     connection = connect(HEAD)
     messages(daphne)
-
     for part in sent:
         connection.send(part)
-
     assert messages(daphne) == expected
 
 
@@ -107,7 +102,6 @@ async def test_frames_before_daphne_s_response_are_kept_for_the_application(
     daphne: DaphneServer, connect: Connect
 ) -> None:
     connect(HEAD, TEXT)
-
     assert messages(daphne) == ["text"]
 
 
@@ -115,7 +109,6 @@ async def test_handshake_before_daphne_s_response_to_another_opens_nothing(
     daphne: DaphneServer, connect: Connect
 ) -> None:
     connect(HEAD, HEAD, accepts=False)
-
     assert len(daphne.scopes) == 1
 
 
@@ -137,9 +130,7 @@ async def test_daphne_refuses_where_the_application_refuses(
     daphne: DaphneServer, connect: Connect
 ) -> None:
     connection = connect(HEAD, accepts=False)
-
     daphne.sockets[0].serverReject()
-
     assert connection.received().startswith(b"HTTP/1.1 403 ")
 
 

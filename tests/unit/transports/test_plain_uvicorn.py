@@ -130,7 +130,6 @@ async def test_uvicorn_opens_sockets_of_the_site_itself(
     connections: Connections, site: Site
 ) -> None:
     peer = await open_peer(connections, HEAD.replace(b"/ours", b"/site"))
-
     assert (await answer(peer))["status"].endswith("101 Switching Protocols")
     [theirs] = connections.open_sockets()
     assert not theirs._is_plain

@@ -69,16 +69,13 @@ async def test_send_that_does_not_wait_is_over_at_once(server: Server) -> None:
 
 async def test_awaiting_something_finished_is_no_waiting(server: Server) -> None:
     server.gate.set_result("sent")
-
     assert start(server.after_the_gate()) is None
     assert server.steps == ["begun", "sent", "ended"]
 
 
 async def test_send_that_waits_has_begun_and_the_rest_is_returned(server: Server) -> None:
     task, _ = in_task(server.after_the_gate())
-
     assert server.steps == ["begun"]
-
     server.gate.set_result("sent")
     await task
     assert server.steps == ["begun", "sent", "ended"]
@@ -105,9 +102,7 @@ async def test_rest_goes_on_also_when_the_waiting_is_over_before_its_task_starts
 async def test_bare_turn_of_the_loop_is_waited_for(server: Server) -> None:
     task, _ = in_task(server.after_a_turn())
     assert server.steps == ["begun"]
-
     await task
-
     assert server.steps == ["begun", "sent"]
 
 
@@ -131,19 +126,15 @@ async def test_exception_before_the_first_wait_is_raised_at_once(server: Server)
 
 async def test_exception_after_the_first_wait_is_the_task_s(server: Server) -> None:
     task, done = in_task(server.failing_later())
-
     with pytest.raises(ConnectionResetError):
         await task
-
     assert done == [task]
 
 
 async def test_exception_of_what_is_waited_for_arrives_in_send(server: Server) -> None:
     task, _ = in_task(server.after_the_gate())
     await turns()
-
     server.gate.set_exception(ConnectionResetError())
-
     with pytest.raises(ConnectionResetError):
         await task
     assert server.steps == ["begun", "ended"]
@@ -200,9 +191,7 @@ async def test_whatever_is_awaitable_can_be_sent(
     task, _ = in_task(make(server))
     await turns()
     server.gate.set_result("sent")
-
     await task
-
     assert task.exception() is None
 
 

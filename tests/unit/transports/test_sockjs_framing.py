@@ -18,6 +18,7 @@ from realtime.transports.sockjs.formats import (
     PAGE_PRELUDE_BYTES,
     XHR,
     XHR_STREAMING,
+    callback_in,
     frames_in,
     htmlfile,
     jsonp,
@@ -49,7 +50,6 @@ texts = st.text(st.characters(exclude_categories=["Cs"]) | st.sampled_from([*map
 @given(st.lists(texts, max_size=5))
 def test_messages_are_an_array_of_the_texts(frames: list[str]) -> None:
     written = framing.messages(*(frame.encode() for frame in frames)).decode()
-
     assert written[0] == "a"
     assert json.loads(written[1:]) == frames
 
@@ -58,7 +58,6 @@ def test_messages_are_an_array_of_the_texts(frames: list[str]) -> None:
 @given(st.lists(texts, max_size=5))
 def test_frame_stays_on_one_line_and_holds_no_unsafe_character(frames: list[str]) -> None:
     written = framing.messages(*(frame.encode() for frame in frames)).decode()
-
     assert not {*written} & {*map(chr, UNSAFE), *map(chr, range(0x20))}
 
 
@@ -76,7 +75,6 @@ def test_safe_character_is_written_as_it_is(text: str) -> None:
 @given(st.integers(1000, 4999), texts)
 def test_close_frame_is_an_array_of_code_and_reason(code: int, reason: str) -> None:
     written = framing.close(code, reason).decode()
-
     assert written[0] == "c"
     assert json.loads(written[1:]) == [code, reason]
     assert "\n" not in written
@@ -89,7 +87,6 @@ def test_close_frame_is_an_array_of_code_and_reason(code: int, reason: str) -> N
 @given(st.lists(texts), st.booleans())
 def test_array_of_strings_is_read_as_so_many_frames(frames: list[str], ascii_only: bool) -> None:
     body = json.dumps(frames, ensure_ascii=ascii_only).encode()
-
     assert framing.decode(body) == [frame.encode() for frame in frames]
 
 
@@ -97,7 +94,6 @@ def test_array_of_strings_is_read_as_so_many_frames(frames: list[str], ascii_onl
 @given(texts, st.booleans())
 def test_single_string_is_read_as_one_frame(frame: str, ascii_only: bool) -> None:
     body = json.dumps(frame, ensure_ascii=ascii_only).encode()
-
     assert framing.decode(body) == [frame.encode()]
 
 
@@ -105,7 +101,6 @@ def test_single_string_is_read_as_one_frame(frame: str, ascii_only: bool) -> Non
 @given(st.lists(texts, max_size=5))
 def test_what_is_written_can_be_read_again(frames: list[str]) -> None:
     written = framing.messages(*(frame.encode() for frame in frames))
-
     assert framing.decode(written[1:]) == [frame.encode() for frame in frames]
 
 
@@ -184,7 +179,6 @@ def test_frame_is_the_data_of_an_event(frame: bytes) -> None:
 @frames
 def test_frame_is_the_argument_of_a_call_in_jsonp(frame: bytes) -> None:
     written = jsonp("cb.x").wrap(frame).decode()
-
     assert written.startswith("cb.x(")
     assert written.endswith(");\r\n")
     assert json.loads(written[5:-4]) == frame.decode()
@@ -206,9 +200,25 @@ def test_frame_is_the_argument_of_a_call_in_htmlfile_and_cannot_end_the_script(
 
 def test_prelude_of_htmlfile_is_long_enough_and_names_the_callback() -> None:
     prelude = htmlfile("_jp.abc").prelude
-
     assert len(prelude) >= PAGE_PRELUDE_BYTES == 1024
     assert b"parent._jp.abc" in prelude
+
+
+@pytest.mark.parametrize(
+    ("query", "name"),
+    [
+        ("c=a-b_c.d", "a-b_c.d"),
+        ("x=1&c=%63allback&t=2", "callback"),
+        ("callback=_jp.abc123", "_jp.abc123"),
+        ("c=" + "A" * 128, "A" * 128),
+        ("c=" + "A" * 129, None),
+        *[(query, "") for query in ("", "c=", "d=callback")],
+        *[(f"c={name}", None) for name in ("%20", "*", "a(", "a%28", "a%0Ab", "a%00", "%C3%A9")],
+        *[(f"c={name}", None) for name in ("a;b", "a%3Cb", "%FF", "a+b", "a%0A")],
+    ],
+)
+def test_callback_is_a_name_that_is_safe_in_a_script(query: str, name: str | None) -> None:
+    assert callback_in(query) == name
 
 
 # forms

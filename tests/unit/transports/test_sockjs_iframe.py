@@ -18,7 +18,7 @@ ORIGINS = ["https://example.org", "https://*.example.org:*", "http://{a,b}.examp
 ON: dict[str, Any] = {"sockjs_iframe": True, "allowed_origins": ORIGINS}
 
 
-def page(**options: Any) -> iframe.Page:
+def page(**options: Any) -> iframe.IframePage:
     return iframe.page(load(ON | options))
 
 
@@ -40,7 +40,6 @@ def test_policy_names_the_allowed_origins() -> None:
 def test_policy_allows_the_library_and_the_script_of_the_page() -> None:
     [script] = re.findall(rb"<script>(.*?)</script>", page().content, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(script).digest()).decode()
-
     assert policy()["script-src"] == [f"'sha256-{digest}'", SOCKJS_SCRIPT[0]]
     assert policy()["default-src"] == ["'none'"]
     assert policy(sockjs_url="/static/sockjs.js?a=1&b")["script-src"][1] == "'self'"
@@ -48,7 +47,6 @@ def test_policy_allows_the_library_and_the_script_of_the_page() -> None:
 
 def test_library_of_another_host_has_its_integrity() -> None:
     named = page(sockjs_url="https://a.example/b.js?c&d", sockjs_integrity="sha384-abc").content
-
     url, integrity = SOCKJS_SCRIPT
     assert f'src="{url}" integrity="{integrity}"'.encode() in page().content
     assert b'src="https://a.example/b.js?c&amp;d" integrity="sha384-abc"' in named
@@ -71,7 +69,6 @@ def test_library_of_another_host_has_its_integrity() -> None:
 )
 def test_page_hears_the_allowed_origins_only(origin: str, known: bool) -> None:
     [patterns] = re.findall(rb"var origins = (\[.*?\]).map", page().content)
-
     assert any(re.fullmatch(pattern, origin) for pattern in json.loads(patterns)) is known
 
 
@@ -81,7 +78,6 @@ def test_tag_depends_on_the_options() -> None:
         page(sockjs_url="/static/sockjs.js").tag,
         page(allowed_origins=["https://example.org"]).tag,
     }
-
     assert len(tags) == 3
 
 
@@ -103,5 +99,4 @@ def test_tag_depends_on_the_options() -> None:
 )
 def test_page_that_could_serve_strangers_is_a_mistake(options: dict[str, Any]) -> None:
     _, problems = read({name: value for name, value in (ON | options).items() if value is not None})
-
     assert [problem.rule for problem in problems] == ["sockjs_iframe"]

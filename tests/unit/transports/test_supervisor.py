@@ -49,9 +49,7 @@ async def test_worker_that_does_not_end_is_killed(monkeypatch: pytest.MonkeyPatc
     async with deaf_worker(says=b"ready 0.01") as worker:
         await worker.starts()
         assert worker.process.returncode is None
-
         worker.stop()
-
         assert await worker.process.wait() == -signal.SIGKILL
 
 
@@ -76,7 +74,6 @@ async def test_worker_that_does_not_serve_in_time_is_killed(
     async with deaf_worker(says=None) as worker:
         with pytest.raises(CannotStart, match="not ready within"):
             await worker.starts()
-
         assert await worker.process.wait() == -signal.SIGKILL
 
 
@@ -86,7 +83,6 @@ async def test_supervisor_says_that_no_process_can_be_started(
     monkeypatch.setattr(sys, "executable", "/nowhere/python")
     with listen_on_port("127.0.0.1", 0) as listener, caplog.at_level(logging.ERROR):
         status = await Supervisor(listener, 2, ["site.asgi:application"]).run()
-
     assert status == 1
     [line] = caplog.messages
     assert line.startswith("Could not start: no process can be started")

@@ -43,7 +43,6 @@ async def turn_away(consumer: WebSocketConsumer, *origins: str) -> list[Mapping[
 
 async def test_client_is_accepted_and_closed() -> None:
     accept = {"type": "websocket.accept", "subprotocol": "centrifuge-protobuf"}
-
     assert await turn_away(WebSocketConsumer()) == [accept, CLOSE]
 
 
@@ -60,7 +59,6 @@ async def test_client_of_sockjs_gets_its_frames() -> None:
 
 async def test_unidirectional_client_is_told_by_a_push() -> None:
     frames = [event.get("text") for event in await turn_away(UniWebSocketConsumer())]
-
     assert frames == [None, '{"disconnect":{"code":3004,"reason":"internal server error"}}', None]
 
 

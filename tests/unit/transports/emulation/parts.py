@@ -15,7 +15,7 @@ from realtime.engine.base import Engine
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.transports.emulation.incoming import MAX_WAITING_BYTES
-from realtime.transports.emulation.session import Session
+from realtime.transports.emulation.session import EmulatedSession
 from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
@@ -54,7 +54,7 @@ def subscribe_command(channel: str) -> str:
 
 
 class Reading:
-    """A `Receiver` that keeps what is written."""
+    """A `FrameReceiver` that keeps what is written."""
 
     def __init__(self, limit: int = STREAMING_BYTES) -> None:
         """`limit`: bytes of frames after which it is full; 0: after one frame."""
@@ -83,7 +83,7 @@ class Case:
     def __init__(self, node: Node) -> None:
         ended: list[None] = []  # the session must not hold this, which holds the session
         self._ended = ended
-        self.session = Session(
+        self.session = EmulatedSession(
             node,
             SOCKJS,
             NO_HANDSHAKE,

@@ -9,7 +9,12 @@ import pytest
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
-from realtime.transports.emulation.session import INTERRUPTED, SESSION_TIMEOUT, Framing, Session
+from realtime.transports.emulation.session import (
+    INTERRUPTED,
+    SESSION_TIMEOUT,
+    EmulatedSession,
+    Framing,
+)
 from tests.unit.parts import Clock, eventually
 from tests.unit.transports.emulation.parts import CONNECT, HEARTBEAT_DELAY, Reading
 
@@ -23,12 +28,12 @@ def bye(code: int, reason: str) -> bytes:
 
 
 @pytest.fixture
-def session(node: Node) -> Session:
+def session(node: Node) -> EmulatedSession:
     return open_session(node, lambda: None)
 
 
-def open_session(node: Node, forget: Callable[[], None]) -> Session:
-    return Session(
+def open_session(node: Node, forget: Callable[[], None]) -> EmulatedSession:
+    return EmulatedSession(
         node,
         Framing("lines", b"", b"", lines, bye),
         NO_HANDSHAKE,
@@ -38,33 +43,27 @@ def open_session(node: Node, forget: Callable[[], None]) -> Session:
     )
 
 
-async def test_nothing_is_written_before_there_is_a_message(session: Session) -> None:
+async def test_nothing_is_written_before_there_is_a_message(session: EmulatedSession) -> None:
     reading = Reading()
-
     await session.attach(reading)
-
     assert reading.frames == []
     assert session.ready
     assert session.name == "lines"
 
 
-async def test_messages_are_written_as_the_framing_says(session: Session) -> None:
+async def test_messages_are_written_as_the_framing_says(session: EmulatedSession) -> None:
     reading = Reading()
     await session.attach(reading)
-
     assert await session.deliver([CONNECT.encode()])
-
     await eventually(lambda: bool(reading.frames))
     [frame] = reading.frames
     assert frame.startswith('- {"id":1,')
 
 
-async def test_quiet_stream_gets_no_heartbeat(session: Session, clock: Clock) -> None:
+async def test_quiet_stream_gets_no_heartbeat(session: EmulatedSession, clock: Clock) -> None:
     reading = Reading()
     await session.attach(reading)
-
     await clock.advance(2 * HEARTBEAT_DELAY)
-
     assert reading.frames == []
 
 

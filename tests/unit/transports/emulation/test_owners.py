@@ -157,7 +157,7 @@ async def test_client_gets_one_frame_that_says_interrupted(nodes: Nodes, clock: 
     assert await visitor.say(one, CONNECT) == 204
 
     request = visitor.receive(other, "xhr")
-    await eventually(lambda: nodes.engines[0].broker.count(relay_messages.Written) == 1)
+    await eventually(lambda: nodes.engines[0].broker.count(relay_messages.WrittenFrames) == 1)
     await clock.advance(ANSWER_TIMEOUT)
 
     [frame] = await request.end()
@@ -211,11 +211,11 @@ async def test_unknown_message_is_ignored(
 @pytest.mark.parametrize(
     "message",
     [
-        relay_messages.Written(7, 0, ["h"], False),
+        relay_messages.WrittenFrames(7, 0, ["h"], False),
         relay_messages.Detach("nobody", 7),
         relay_messages.Release("nobody", 7),
-        relay_messages.Watch("nobody", 7),
-        relay_messages.Check(7),
+        relay_messages.WatchReceiver("nobody", 7),
+        relay_messages.CheckReceiver(7),
         relay_messages.Attach("nobody", 7, 0),
         relay_messages.Deliver("nobody", ["{}"]),
     ],
@@ -237,8 +237,8 @@ async def test_message_about_an_unknown_session_or_receiver_is_denied(
 
     is_question = isinstance(
         message,
-        relay_messages.Watch
-        | relay_messages.Check
+        relay_messages.WatchReceiver
+        | relay_messages.CheckReceiver
         | relay_messages.Attach
         | relay_messages.Deliver,
     )
@@ -255,8 +255,6 @@ async def test_session_that_begins_at_a_stopping_node_is_closed_with_shutdown(
     one, _ = nodes.nodes
     await nodes.visitor().poll(one)
     one.begin_stop()
-
     frames = await nodes.visitor().receive(one).end()
-
     assert frames[0] == OPEN
     assert frames[1].startswith("c[3001,")

@@ -32,7 +32,6 @@ from tests.unit.transports.emulation.parts import (
 async def test_session_is_polled_at_one_node_and_sent_to_at_the_other(nodes: Nodes) -> None:
     one, other = nodes.nodes
     visitor = nodes.visitor()
-
     assert await visitor.poll(one) == OPEN
     assert await visitor.say(other, CONNECT) == 204
     assert '\\"id\\":1' in await visitor.poll(other)
@@ -154,7 +153,7 @@ async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_sessio
     request = visitor.receive(other, "xhr")
     await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await turns(20)
-    nodes.engines[0].broker.lose(relay_messages.Written)
+    nodes.engines[0].broker.lose(relay_messages.WrittenFrames)
     await publish(one, "a", 1)
     await eventually(lambda: bool(nodes.engines[0].broker.withheld))
 

@@ -65,9 +65,7 @@ async def test_session_without_an_auth_session_is_open_to_every_request(
     other = nodes.visitor()
     assert await other.poll(nodes.nodes[0]) == OPEN
     other.cookie = "a=1"
-
     assert await other.say(node, CONNECT) == 204
-
     assert ids_in([await other.poll(node)]) == [1]
 
 
@@ -78,9 +76,7 @@ async def test_session_that_has_ended_tells_every_request_so(
     node = nodes.nodes[at]
     await visitor.say(nodes.nodes[0], "{}")
     assert (await visitor.poll(nodes.nodes[0])).startswith("c[3003,")
-
     visitor.cookie = ""
-
     assert (await visitor.poll(node)).startswith("c[3003,")
 
 

@@ -38,7 +38,7 @@ async def test_stream_is_interrupted_when_a_written_message_is_lost_or_doubled(
     await publish(one, "a", 1)
     await eventually(lambda: data_in(request.frames) == [1])
 
-    nodes.engines[0].broker.lose(relay_messages.Written, times=times)
+    nodes.engines[0].broker.lose(relay_messages.WrittenFrames, times=times)
     await publish(one, "a", 2)
     await turns(20)
     nodes.engines[0].broker.lose_nothing()
@@ -56,7 +56,7 @@ async def test_message_that_comes_after_a_later_one_is_ignored(nodes: Nodes) -> 
     one, _ = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
     engine = nodes.engines[0]
-    engine.broker.lose(relay_messages.Written)
+    engine.broker.lose(relay_messages.WrittenFrames)
     await publish(one, "a", 1)
     await eventually(lambda: bool(engine.broker.withheld))
     engine.broker.lose_nothing()
@@ -72,10 +72,8 @@ async def test_message_that_comes_after_a_later_one_is_ignored(nodes: Nodes) -> 
 def test_no_frame_follows_the_one_that_says_interrupted() -> None:
     reading = Reading()
     response = RelayedResponse(reading, SOCKJS, lambda: None)
-
     response.interrupt()
-    response.written(relay_messages.Written(7, 0, [HEARTBEAT], False))
-
+    response.written(relay_messages.WrittenFrames(7, 0, [HEARTBEAT], False))
     assert reading.frames == [INTERRUPTED]
 
 
@@ -85,7 +83,7 @@ async def test_stream_whose_last_messages_are_lost_is_interrupted_at_the_next_wa
     one, _ = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = await stream(nodes, visitor)
-    nodes.engines[0].broker.lose(relay_messages.Written)
+    nodes.engines[0].broker.lose(relay_messages.WrittenFrames)
     await one.disconnect_user("")
     await eventually(lambda: not one._connections)
     assert not request.task.done()
@@ -137,7 +135,7 @@ async def test_stream_of_a_live_session_is_watched_and_goes_on(nodes: Nodes, clo
     for number in range(1, 20):
         await clock.advance(WATCH_INTERVAL)
         await turns(20)
-        assert nodes.engines[1].broker.count(relay_messages.Watch) == number
+        assert nodes.engines[1].broker.count(relay_messages.WatchReceiver) == number
 
     await publish(one, "a", 1)
     await eventually(lambda: 1 in data_in(request.frames))
@@ -153,7 +151,7 @@ async def test_response_that_ended_is_not_watched(nodes: Nodes, clock: Clock) ->
     await clock.advance(2 * WATCH_INTERVAL)
     await turns(20)
 
-    assert nodes.engines[1].broker.count(relay_messages.Watch) == 0
+    assert nodes.engines[1].broker.count(relay_messages.WatchReceiver) == 0
 
 
 async def test_stream_is_interrupted_within_seven_seconds_when_the_owner_dies(
@@ -215,9 +213,7 @@ async def test_stream_at_the_relay_node_ends_with_shutdown_when_the_owner_stops(
 ) -> None:
     one, _ = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
-
     await stop(one, clock, SHUTDOWN_TIMEOUT)
-
     assert await request.end() == [SHUTDOWN]
     assert request.ended
 

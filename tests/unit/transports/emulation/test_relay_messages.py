@@ -7,13 +7,13 @@ import pytest
 
 from realtime.transports.emulation.relay_messages import (
     Attach,
-    Check,
+    CheckReceiver,
     Deliver,
     Detach,
     RelayMessage,
     Release,
-    Watch,
-    Written,
+    WatchReceiver,
+    WrittenFrames,
     decode,
 )
 from realtime.transports.sockjs.application import KIND
@@ -21,12 +21,12 @@ from tests.unit.transports.emulation.nodes import Nodes, claimed
 
 MESSAGES: dict[bytes, RelayMessage] = {
     b'["attach","s",7,131072,"a",["p"]]': Attach("s", 7, 131072, "a", ("p",)),
-    b'["watch","s",7]': Watch("s", 7),
+    b'["watch","s",7]': WatchReceiver("s", 7),
     b'["detach","s",7]': Detach("s", 7),
     b'["release","s",7]': Release("s", 7),
     b'["deliver","s",["{}","{}"],"a",["p"]]': Deliver("s", ["{}", "{}"], "a", ("p",)),
-    b'["written",7,0,["o"],false]': Written(7, 0, ["o"], False),
-    b'["check",7]': Check(7),
+    b'["written",7,0,["o"],false]': WrittenFrames(7, 0, ["o"], False),
+    b'["check",7]': CheckReceiver(7),
 }
 
 

@@ -70,13 +70,11 @@ async def test_client_whose_other_cookies_change_goes_on(nodes: Nodes, at: int) 
 @AT
 async def test_client_that_keeps_no_cookies_goes_on_with_its_own(nodes: Nodes, at: int) -> None:
     visitor, _ = await begin(nodes, FIRST, at)
-
     assert await visitor.say(nodes.nodes[1 - at], CONNECT) == 204
 
 
 async def test_client_without_a_cookie_gets_none_and_has_the_name(nodes: Nodes) -> None:
     visitor, cookie = await begin(nodes, "")
-
     assert cookie == ""
     assert await visitor.say(nodes.nodes[1], CONNECT) == 204
 
@@ -84,7 +82,6 @@ async def test_client_without_a_cookie_gets_none_and_has_the_name(nodes: Nodes) 
 async def test_each_session_has_a_cookie_of_its_own(nodes: Nodes) -> None:
     first, cookie = await begin(nodes, FIRST)
     _, other = await begin(nodes, FIRST)
-
     assert cookie != other
     first.cookie = other.partition(";")[0]
     assert await first.say(nodes.nodes[0], CONNECT) == 403

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from realtime.transports.asgi import Exchange
-from realtime.transports.emulation.response import Response, ResponseFormat
+from realtime.transports.emulation.response import ResponseFormat, SessionResponse
 from realtime.transports.sockjs.formats import EVENTSOURCE, XHR, XHR_STREAMING, htmlfile, jsonp
 from tests.unit.parts import eventually, turns
 from tests.unit.transports.emulation.parts import STREAMING_BYTES
@@ -39,7 +39,9 @@ class Peer:
         self.reads.set()
         self.error: Exception | None = None
         scope = {"type": "http", "method": "POST", "path": "/", "headers": []}
-        self.response = Response(Exchange(scope, self.arriving.get, self._send), transport, HEADERS)
+        self.response = SessionResponse(
+            Exchange(scope, self.arriving.get, self._send), transport, HEADERS
+        )
         self.running = asyncio.create_task(self.response.run())
 
     async def _send(self, event: Mapping[str, Any]) -> None:
@@ -93,18 +95,14 @@ async def test_frame_that_is_there_before_the_response_runs_is_in_it(
 ) -> None:
     peer = Peer(transport)
     peer.response.write(b"o")
-
     assert await peer.good_end()
-
     assert peer.body == transport.wrap(b"o")
 
 
 async def test_polling_response_may_end_without_a_frame() -> None:
     peer = Peer(XHR)
     peer.response.finish()
-
     assert await peer.good_end()
-
     assert (peer.events[0]["status"], peer.body) == (200, b"")
 
 
@@ -116,9 +114,7 @@ async def test_streaming_response_begins_at_once_with_the_prelude(
     transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
-
     await eventually(lambda: len(peer.events) == 2)
-
     assert peer.body == transport.prelude
     assert not peer.has_ended
     peer.response.finish()
@@ -165,9 +161,7 @@ async def test_streaming_response_ends_in_order_when_it_is_large(
 async def test_last_frame_may_be_larger_than_the_limit() -> None:
     peer = Peer(XHR_STREAMING)
     frame = b'a["%s"]' % (b"x" * (3 * STREAMING_BYTES))
-
     peer.response.write(frame)
-
     assert await peer.good_end()
     assert peer.body == XHR_STREAMING.prelude + frame + b"\n"
 
@@ -198,9 +192,7 @@ async def test_frames_written_before_the_end_are_in_the_response() -> None:
     peer.response.write(b"f1")
     peer.response.write(b"f2")
     peer.response.finish()
-
     assert await peer.good_end()
-
     assert peer.body.endswith(b"f1\nf2\n")
 
 
@@ -213,9 +205,7 @@ async def test_response_whose_peer_goes_is_not_a_good_end(
 ) -> None:
     peer = Peer(transport)
     await turns()
-
     peer.leave()
-
     assert not await peer.good_end()
     assert not peer.has_ended
 
@@ -226,11 +216,9 @@ async def test_frames_written_to_a_peer_that_has_gone_do_not_count_as_sent(
 ) -> None:
     peer = Peer(transport)
     await turns()
-
     peer.leave()
     peer.response.write(b"o")
     await turns(1)
-
     assert not await peer.good_end()
 
 
@@ -268,11 +256,9 @@ async def test_response_that_is_cancelled_leaves_nothing_behind(
 ) -> None:
     peer = Peer(transport)
     await turns()
-
     peer.running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await peer.running
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
 
@@ -281,16 +267,12 @@ async def test_response_that_ended_leaves_nothing_behind(transport: ResponseForm
     peer = Peer(transport)
     peer.response.write(b"o")
     peer.response.finish()
-
     assert await peer.good_end()
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
 
 async def test_response_of_this_process_is_there_until_it_ends() -> None:
     peer = Peer(XHR_STREAMING)
-
     assert await peer.response.is_there()
-
     peer.response.finish()
     await peer.good_end()

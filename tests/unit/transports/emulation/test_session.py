@@ -28,17 +28,14 @@ from tests.unit.transports.emulation.parts import (
 
 async def test_first_receiver_gets_the_open_frame(case: Case) -> None:
     reading = await case.attach()
-
     assert reading.frames == [OPEN]
     assert not reading.finishing
 
 
 async def test_later_receivers_get_no_open_frame(case: Case) -> None:
     assert await case.poll() == OPEN
-
     reading = await case.attach()
     await turns()
-
     assert reading.frames == []
 
 
@@ -88,11 +85,9 @@ async def test_second_receiver_is_refused_and_the_first_one_goes_on(
     subscribed: Case, node: Node
 ) -> None:
     first = await subscribed.attach()
-
     second = await subscribed.attach()
     await publish(node, "a", 1)
     await eventually(lambda: bool(first.frames))
-
     assert (second.frames, second.finishing) == ([BUSY], True)
     assert data_in(first.frames) == [1]
 
@@ -102,9 +97,7 @@ async def test_end_of_a_refused_receiver_does_not_touch_the_session(
 ) -> None:
     first = await case.attach()
     second = await case.attach()
-
     case.session.detach(second, interrupted=True)
-
     assert first.frames == [OPEN]
     assert not first.finishing
 
@@ -114,9 +107,7 @@ async def test_receiver_that_is_gone_ends_the_session_when_the_next_one_comes(
 ) -> None:
     lost = await case.attach()
     lost.there = False
-
     following = await case.attach()
-
     assert (following.frames, following.finishing) == ([INTERRUPTED], True)
     assert lost.frames == [OPEN]
 
@@ -125,9 +116,7 @@ async def test_receiver_that_broke_off_ends_the_session_and_the_next_one_gets_in
     case: Case,
 ) -> None:
     broken = await case.attach()
-
     case.session.detach(broken, interrupted=True)
-
     assert [await case.poll(), await case.poll()] == [INTERRUPTED, INTERRUPTED]
     assert not await case.say(CONNECT)
 
@@ -139,9 +128,7 @@ async def test_full_receiver_that_broke_off_ends_the_session_of_the_one_that_fol
     await publish(node, "a", 1)
     await eventually(lambda: full.finishing)
     following = await subscribed.attach()
-
     subscribed.session.detach(full, interrupted=True)
-
     assert (following.frames, following.finishing) == ([INTERRUPTED], True)
 
 
@@ -183,7 +170,6 @@ async def test_session_that_no_receiver_opens_ends_after_five_seconds(
     case: Case, clock: Clock
 ) -> None:
     await clock.advance(SESSION_TIMEOUT)
-
     assert await case.poll() == ABANDONED
 
 
@@ -203,9 +189,7 @@ async def test_session_without_a_receiver_ends_after_five_seconds(
 
 async def test_session_with_a_receiver_does_not_time_out(case: Case, clock: Clock) -> None:
     reading = await case.attach()
-
     await clock.advance(10 * SESSION_TIMEOUT)
-
     assert case.ends == 0
     assert not reading.finishing
 
@@ -215,7 +199,6 @@ async def test_timeout_begins_again_after_each_receiver(case: Case, clock: Clock
         reading = await case.attach()
         case.session.detach(reading, interrupted=False)
         await clock.advance(SESSION_TIMEOUT - 1)
-
     assert case.ends == 0
 
 
@@ -238,7 +221,6 @@ async def test_ended_session_is_remembered_for_five_seconds_and_then_forgotten_o
 
 async def test_silent_receiver_gets_a_heartbeat_again_and_again(case: Case, clock: Clock) -> None:
     reading = await case.attach()
-
     for beats in range(4):
         assert reading.frames == [OPEN, *[HEARTBEAT] * beats]
         await clock.advance(HEARTBEAT_DELAY - 1)
@@ -249,9 +231,7 @@ async def test_silent_receiver_gets_a_heartbeat_again_and_again(case: Case, cloc
 async def test_heartbeat_is_the_frame_of_a_polling_receiver(case: Case, clock: Clock) -> None:
     await case.poll()
     reading = await case.attach(0)
-
     await clock.advance(HEARTBEAT_DELAY)
-
     assert (reading.frames, reading.finishing) == ([HEARTBEAT], True)
 
 
@@ -286,16 +266,12 @@ async def test_no_heartbeat_goes_to_a_session_that_ended(case: Case, clock: Cloc
     reading = await case.attach()
     await case.say("")
     await eventually(lambda: reading.finishing)
-
     await clock.advance(HEARTBEAT_DELAY)
-
     assert HEARTBEAT not in reading.frames
 
 
 async def test_heartbeats_can_be_turned_off(clock: Clock) -> None:
     async with open_node(clock, sockjs_heartbeat_delay=0) as node:
         reading = await Case(node).attach()
-
         await clock.advance(1000)
-
         assert reading.frames == [OPEN]

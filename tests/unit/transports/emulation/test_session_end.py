@@ -36,17 +36,14 @@ from tests.unit.transports.emulation.parts import (
 
 async def test_frames_are_handled_in_their_order_also_over_several_sends(case: Case) -> None:
     reading = await case.attach()
-
     sends = [case.say(CONNECT), case.say(*(PING % number for number in range(2, 50)))]
     assert await asyncio.gather(*sends, case.say(PING % 50, PING % 51)) == [True] * 3
     await eventually(lambda: ids_in(reading.frames)[-1:] == [51])
-
     assert ids_in(reading.frames) == [*range(1, 52)]
 
 
 async def test_empty_send_is_taken(case: Case) -> None:
     await case.attach()
-
     assert await case.say()
 
 
@@ -110,9 +107,7 @@ async def test_send_does_not_wait_for_ever_when_the_session_ends(held: Held) -> 
     large = asyncio.create_task(held.case.say(LARGE % 3))
     await turns(20)
     assert not large.done()
-
     held.case.session.detach(held.reading, interrupted=True)
-
     await eventually(large.done)
     assert await held.case.poll() == INTERRUPTED
 
@@ -120,10 +115,8 @@ async def test_send_does_not_wait_for_ever_when_the_session_ends(held: Held) -> 
 async def test_sends_that_wait_for_their_turn_are_taken_in_their_order(held: Held) -> None:
     sends = [asyncio.create_task(held.case.say(LARGE % number)) for number in range(3, 8)]
     await turns(20)
-
     held.go_on()
     await eventually(lambda: all(send.done() for send in sends))
-
     await eventually(lambda: ids_in(held.reading.frames) == [*range(1, 8)])
 
 
@@ -194,7 +187,6 @@ async def test_disconnect_without_a_receiver_is_sent_to_the_next_one(
     subscribed: Case, node: Node
 ) -> None:
     await node.disconnect_user("")
-
     assert await subscribed.poll() == FORCED
     await eventually(lambda: not node.hub.clients)
 

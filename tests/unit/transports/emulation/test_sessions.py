@@ -36,7 +36,6 @@ TOO_MANY_REQUESTS = r'c[3008,"{\"reason\":\"too many requests\",\"reconnect\":tr
 
 async def test_first_request_makes_a_session_and_later_ones_find_it(node: Node) -> None:
     visitor = Visitor(SockJS(None), "s")
-
     assert await visitor.poll(node) == OPEN
     assert await visitor.say(node, CONNECT) == 204
     assert '\\"id\\":1' in await visitor.poll(node)
@@ -49,10 +48,8 @@ async def test_send_to_an_unknown_session_is_refused(node: Node) -> None:
 async def test_session_that_was_forgotten_begins_anew(node: Node, clock: Clock) -> None:
     visitor = Visitor(SockJS(None), "s")
     assert await visitor.poll(node) == OPEN
-
     await clock.advance(SESSION_TIMEOUT)
     await clock.advance(SESSION_TIMEOUT)
-
     assert await visitor.say(node, CONNECT) == 404
     assert await visitor.poll(node) == OPEN
 
@@ -60,7 +57,6 @@ async def test_session_that_was_forgotten_begins_anew(node: Node, clock: Clock) 
 async def test_sessions_of_two_names_are_two(node: Node) -> None:
     application = SockJS(None)
     one, other = Visitor(application, "s"), Visitor(application, "S")
-
     assert [await one.poll(node), await other.poll(node)] == [OPEN, OPEN]
     assert len(node._connections) == 2
 
@@ -69,7 +65,6 @@ async def test_two_nodes_without_a_cluster_have_sessions_of_their_own(
     node: Node, clock: Clock
 ) -> None:
     visitor = Visitor(SockJS(None), "s")
-
     async with open_node(clock) as stranger:
         assert [await visitor.poll(node), await visitor.poll(stranger)] == [OPEN, OPEN]
 
@@ -162,9 +157,7 @@ async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
     visitor = nodes.visitor()
     assert await visitor.poll(one) == OPEN
     assert owners(nodes) == [one.uid]
-
     await clock.advance(SESSION_TIMEOUT)
-
     await eventually(lambda: not nodes.cluster.claims)
 
 
@@ -172,7 +165,6 @@ async def test_name_of_a_claim_does_not_reveal_the_name_of_the_session(nodes: No
     """A name is a secret: any client that knows it can send in the session."""
     visitor = nodes.visitor()
     await visitor.poll(nodes.nodes[0])
-
     [name] = nodes.cluster.claims
     assert name.startswith("sockjs.")
     assert visitor.name not in name

@@ -209,7 +209,6 @@ async def test_listener_that_a_hook_refuses_is_counted_by_its_code(
         hooks.may_answer.set()
         visit = Visit(Streaming(), node, "a")
         await visit.serving
-
         assert (visit.status, node.counters.disconnects.counts()) == (403, {(code,): 1})
 
 

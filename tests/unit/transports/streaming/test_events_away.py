@@ -22,7 +22,6 @@ def test_page_of_another_origin_learns_that_it_is_to_come_back(
     allowed: tuple[str, ...] | None,
 ) -> None:
     response, headers = response_when_away(request(origin=PAGE), Config(allowed_origins=allowed))
-
     assert (response.status, response.body[:7]) == (200, b"retry: ")
     assert dict(headers)[b"access-control-allow-origin"] == PAGE.encode()
     assert b"no-store" in dict(headers)[b"cache-control"]
@@ -31,13 +30,11 @@ def test_page_of_another_origin_learns_that_it_is_to_come_back(
 def test_page_of_an_origin_that_is_not_allowed_is_refused() -> None:
     elsewhere = request(origin="https://elsewhere.example")
     response, headers = response_when_away(elsewhere, Config(allowed_origins=(PAGE,)))
-
     assert (response.status, list(headers)) == (403, [])
 
 
 def test_listener_without_an_origin_is_to_come_back() -> None:
     response, headers = response_when_away(request(), Config(allowed_origins=(PAGE,)))
-
     assert response.status == 200
     assert [name for name, _ in headers if name.startswith(b"access-control")] == []
 

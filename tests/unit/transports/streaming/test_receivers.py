@@ -156,7 +156,6 @@ async def test_unknown_receiver_needs_a_token(
     async with open_node(clock, **OPTIONS) as node:
         receiver = visit(node, "/connection/uni_sse", request_)
         await receiver.serving
-
         assert told(receiver) == answer
 
 
@@ -223,5 +222,4 @@ async def test_request_that_is_none_is_refused_as_without_the_option(clock: Cloc
     async with open_node(clock, **OPTIONS) as node:
         receiver = Visit(Streaming(), node, "/connection/uni_sse", query="cf_connect=[]")
         await receiver.serving
-
         assert (receiver.status, receiver.text) == (400, "Bad Request\n")

@@ -58,7 +58,6 @@ async def test_events_are_json_whatever_the_content_type(clock: Clock) -> None:
     async with open_node(clock, **OPTIONS) as node:
         stream = Visit(Streaming(), node, SSE, "", CONNECT, content_type(BINARY))
         await stream.until('data: {"id":1,"connect":{"client":"')
-
         stream.leave()
         await stream.serving
 
@@ -151,7 +150,6 @@ async def test_body_has_a_largest_size(
     async with open_node(clock, **OPTIONS) as node:
         request = Visit(Streaming(), node, path, "", b"[" * (65536 + more))
         await request.serving
-
         assert (request.status == 413) is is_too_large
 
 

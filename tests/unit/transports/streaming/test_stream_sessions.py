@@ -60,7 +60,6 @@ async def test_client_id_names_no_session(clock: Clock) -> None:
     async with open_node(clock) as node:
         sessions = StreamSessions(node)
         _, client = await open_session(node, sessions)
-
         assert not await sessions.deliver(node.uid, client.id, CONNECT)
 
 

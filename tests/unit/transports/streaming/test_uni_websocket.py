@@ -45,9 +45,7 @@ async def test_peer_that_reads_gets_a_frame_for_each_message(
     transport: UniWebSocketTransport, peer: Peer
 ) -> None:
     peer.reads.set()
-
     assert transport.send(Frame(b"{}\n{}\n[1]", binary=False)) == 0
-
     assert transport.ready
     assert peer.texts == ["{}", "{}", "[1]"]
 
@@ -90,5 +88,4 @@ async def test_nothing_is_sent_after_the_connection_is_lost(
     peer.reads.set()
     for _ in range(5):
         await asyncio.sleep(0)
-
     assert peer.texts == ["[1]"]
