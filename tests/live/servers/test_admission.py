@@ -118,9 +118,7 @@ async def attack(server: Server) -> list[tuple[str, int, str]]:
 
 async def test_bodies_that_do_not_come_are_no_way_around_the_limit(serve: Serve) -> None:
     servers = [serve(server=kind, **FULL) for kind in ("daphne", "uvicorn", "granian")]
-
     answers = await asyncio.gather(*map(attack, servers))
-
     late = ("/connection/uni_sse", 408, "close")
     refused = [(path, status, "close") for path, status in BODIES]
     assert answers == [[late, *refused]] * len(servers)

@@ -51,7 +51,6 @@ async def turned_away(address: str) -> int:
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
 def test_pages_of_the_site_are_the_site_s(serve: Callable[..., Server], server_name: str) -> None:
     server = serve(server=server_name)
-
     assert post(server, method="GET", path="/hello", headers={}).body == b"hello"
     assert post(server, method="GET", path="/nowhere", headers={}).status == 404
 
@@ -99,9 +98,7 @@ async def test_unknown_websocket_path_is_refused(
     serve: Callable[..., Server], server_name: str, path: str
 ) -> None:
     server = serve(server=server_name)
-
     status = await refusal(server.socket.replace("/connection/websocket", path))
-
     assert status == 404
 
 
@@ -110,7 +107,6 @@ async def test_disabled_websocket_is_an_unknown_path(
     serve: Callable[..., Server], server_name: str
 ) -> None:
     server = serve(server=server_name, websocket_disable=True)
-
     assert await refusal(server.socket) == 404
     assert post(server, method="GET", path="/connection/websocket").status == 404
 
@@ -249,10 +245,8 @@ async def test_bad_origin_pattern_is_logged_once_and_not_at_every_handshake(
     own_server: Callable[..., Server], server_name: str
 ) -> None:
     server = own_server(server=server_name, **BROKEN["bad pattern"])
-
     for _ in range(3):
         assert await refusal(server.socket, origin="https://a") in (403, 404, 503)
-
     assert "https://[abc" in server.log
     assert server.log.count("Could not start the real-time service") == 1
     assert "Traceback" not in server.log
@@ -266,10 +260,8 @@ async def test_lifespan_starts_and_stops_under_uvicorn(
 ) -> None:
     server = own_server(server="uvicorn")
     assert "Application startup complete." in server.log
-
     server.terminate()
     server.stop()
-
     assert "Application shutdown complete." in server.log
     assert "Traceback" not in server.log
 
@@ -291,9 +283,7 @@ async def test_clients_of_a_stopped_server_get_shutdown(
 ) -> None:
     server = own_server(server=server_name)
     clients = [await connect(server) for _ in range(3)]
-
     os.kill(server.pid, signal.SIGTERM)
-
     for client in clients:
         assert await client.closed() in SHUTDOWNS[server_name]
 

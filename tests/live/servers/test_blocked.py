@@ -100,6 +100,5 @@ async def test_every_other_way_is_closed(serve: Serve, unique: str) -> None:
 def test_mistakes_are_bad_requests(serve: Serve, params: dict[str, object]) -> None:
     server = serve(**WAYS)
     good = {"user": "17", "expire_at": int(time.time()) + 1000}
-
     assert call(server, "block_user", **good | params) == BAD_REQUEST
     assert call(server, "unblock_user", user="") == BAD_REQUEST

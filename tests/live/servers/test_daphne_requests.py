@@ -128,11 +128,9 @@ async def test_announced_body_above_the_limit_is_refused_before_it_comes(
     server: Server, path: str, headers: dict[str, str]
 ) -> None:
     announced = {**headers, "Content-Length": str(API_LIMIT + 1)}
-
     exchange = await open_exchange(server, "POST", path, headers=announced)
     await exchange.begin()
     await exchange.close()
-
     assert exchange.status == 413
 
 
@@ -150,12 +148,10 @@ async def test_body_in_chunks_is_refused_at_the_limit(server: Server) -> None:
 
 async def test_peer_that_goes_on_writing_gets_the_response(server: Server) -> None:
     body = bytes(4 * API_LIMIT)
-
     exchange = await open_exchange(server, "POST", "/api", body, AUTHORIZED)
     await exchange.begin()
     assert await exchange.is_over()
     await exchange.close()
-
     assert exchange.status == 413
 
 

@@ -51,9 +51,7 @@ async def test_message_above_the_limit_is_refused_by_its_announced_length(
     serve: Callable[..., Server], connect: Callable[..., Any], way: str
 ) -> None:
     client = await connect(serve(**WAYS[way], client_insecure=True), user=None)
-
     client.socket.transport.write(b"\x82\xff" + (100_000).to_bytes(8, "big") + bytes(4))
-
     with pytest.raises(ConnectionClosedError) as closed:
         await client.socket.recv()
     assert closed.value.rcvd is not None
@@ -64,7 +62,6 @@ async def test_message_above_the_limit_is_refused_by_its_announced_length(
 async def test_compression_is_refused(serve: Callable[..., Server], path: str) -> None:
     """uvicorn would compress by default; the other servers do not offer it."""
     server = serve(**WAYS["uvicorn"], client_insecure=True)
-
     async with websockets.connect(
         f"ws://127.0.0.1:{server.port}{path}", compression="deflate"
     ) as socket:

@@ -100,9 +100,7 @@ async def test_workers_stop_when_their_supervisor_is_killed(
     supervised: Server, connect: Connect
 ) -> None:
     client = await connect(supervised)
-
     os.kill(supervised.pid, signal.SIGKILL)
-
     assert await client.closed() == SHUTDOWN
     wait_until(
         lambda: not any(map(is_alive, workers_of(supervised))), STOP_TIMEOUT, "the workers' end"

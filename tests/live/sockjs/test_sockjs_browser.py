@@ -130,7 +130,6 @@ def test_page_of_another_origin_exchanges_messages(
     page: Page, server: Server, transport: str, unique: str
 ) -> None:
     page.open(other_origin(server))
-
     exchange(page, server, transport, unique)
 
 
@@ -178,7 +177,6 @@ def test_page_in_our_iframe_may_begin_though_our_origin_is_not_listed(
 ) -> None:
     server = serve(**OPTIONS | {"allowed_origins": ["http://localhost:*"]})
     page.open(other_origin(server))
-
     exchange(page, server, transport, unique)
 
 
@@ -190,7 +188,6 @@ def test_transport_whose_object_the_browser_does_not_have_is_not_tried(
     page: Page, server: Server, transport: str
 ) -> None:
     assert page.run("return typeof XDomainRequest") == "undefined"
-
     assert page.end_of_session(server.address, transport) == NONE_LEFT
 
 
@@ -199,7 +196,6 @@ def test_transport_without_origin_is_for_pages_of_the_same_origin(
     page: Page, server: Server, transport: str
 ) -> None:
     page.open(other_origin(server))
-
     assert page.end_of_session(server.address, transport) == NONE_LEFT
 
 
@@ -209,9 +205,7 @@ def test_page_of_an_origin_that_is_not_allowed_cannot_begin(
     """It may not even read /info, without which the library tries no transport."""
     server = serve(**{**OPTIONS, "allowed_origins": ["http://127.0.0.1:*"]})
     page.open(other_origin(server))
-
     end = page.end_of_session(server.address, "jsonp-polling")
-
     assert end == {"code": 1002, "reason": "Cannot connect to server"}
 
 

@@ -6,7 +6,6 @@ docs/protocol.md, 8; what a session is does not depend on where its requests com
 from __future__ import annotations
 
 import asyncio
-import json
 import random
 from typing import Any
 
@@ -27,9 +26,7 @@ from tests.live.sockjs.client import (
     XHR,
     XHR_STREAMING,
     Transport,
-    command,
     name_of,
-    replies,
 )
 from tests.live.sockjs.nodes import (
     ONE_SERVICE,
@@ -79,37 +76,6 @@ async def test_session_of_one_server_is_received_from_at_another_one(
             assert publications(await receiver.frame()) == [2]
             number = await session.command("ping")
             assert [reply["id"] for reply in await receiver.replies()] == [number]
-
-
-@TWO_NODES
-async def test_session_is_polled_at_one_server_and_sent_to_at_another_one(
-    pair: tuple[Server, Server], unique: str
-) -> None:
-    one, other = pair
-    session = Wanderer([one], [other])
-
-    await session.subscribe(unique)
-    await publish_all(other, unique, [1, 2, 3])
-    await session.poll_publications(3)
-
-    assert session.received == [1, 2, 3]
-
-
-async def test_jsonp_session_is_sent_to_by_forms_at_another_server(
-    servers: list[Server], unique: str
-) -> None:
-    session = Wanderer(servers)
-    assert await session.poll(JSONP) == OPEN
-
-    body = json.dumps([command(1, "connect"), command(2, "subscribe", channel=unique)]).encode()
-    answer = await session.post(body, what="jsonp_send")
-    assert (answer.status, answer.body) == (200, b"ok")
-    answered = {reply["id"] for reply in replies(await session.poll(JSONP))}
-    while answered < {1, 2}:
-        answered |= {reply["id"] for reply in replies(await session.poll(JSONP))}
-    await publish_all(servers[0], unique, ["x"])
-
-    assert publications(await session.poll(JSONP)) == ["x"]
 
 
 # order and completeness
@@ -164,90 +130,7 @@ async def test_streams_at_changing_servers_receive_everything_over_the_limit_of_
     assert responses > 1
 
 
-async def test_large_frames_travel_both_ways_between_servers(
-    servers: list[Server], unique: str
-) -> None:
-    one, other = servers[:2]
-    channel = f"long:{unique}"
-    session = Wanderer([one])
-    await session.subscribe(channel)
-    session.move([other])
-    texts = ["x" * 50_000 + str(number) for number in range(20)]
-
-    await session.send(
-        *(command(10 + n, "publish", channel=channel, data=text) for n, text in enumerate(texts))
-    )
-    await session.poll_publications(len(texts))
-
-    assert session.received == texts
-
-
-ODD = [
-    "",
-    "ä漢🎉",
-    "\u2028\u2029\ufeff\uffff\u200d",
-    "\x00\x1f\x7f\x85",
-    "\"'\\</script>",
-    "\ud7ff\ue000",
-]
-
-
-async def test_odd_text_travels_both_ways_between_servers(
-    servers: list[Server], unique: str
-) -> None:
-    channel = f"long:{unique}"
-    session = Wanderer([servers[0]])
-    await session.subscribe(channel)
-    session.move(servers[1:])
-
-    for number, text in enumerate(ODD):
-        sent = json.dumps(
-            {"id": 10 + number, "method": 3, "params": {"channel": channel, "data": text}},
-            ensure_ascii=False,
-        )
-        answer = await session.post(json.dumps([sent], ensure_ascii=False).encode())
-        assert answer.status == 204, answer
-        await session.poll_publications(number + 1)
-
-    assert session.received == ODD
-
-
-async def test_sends_at_once_at_all_servers_are_all_taken(
-    servers: list[Server], unique: str
-) -> None:
-    session = Wanderer([servers[0]], servers)
-    await session.subscribe(unique)
-    pings = range(100, 120)
-
-    async with session.receive(XHR_STREAMING) as receiver:
-        await asyncio.gather(*(session.send(command(number, "ping")) for number in pings))
-        answered: list[int] = []
-        while len(answered) < len(pings):
-            answered += [reply["id"] for reply in await receiver.replies()]
-
-    assert sorted(answered) == [*pings]
-
-
 # several receivers
-
-
-@pytest.mark.parametrize(
-    ("first", "second"),
-    [(0, 1), (1, 0), (1, 1), (1, 2)],
-    ids=["here, there", "there, here", "both there", "there, elsewhere"],
-)
-async def test_second_receiver_is_refused_at_every_server(
-    servers: list[Server], unique: str, first: int, second: int
-) -> None:
-    session = Wanderer([servers[0]])
-    await session.subscribe(unique)
-    session.move([servers[first]])
-
-    async with session.receive(XHR_STREAMING) as receiver:
-        session.move([servers[second]])
-        assert await session.poll() == BUSY
-        await publish_all(servers[second], unique, [1])
-        assert publications(await receiver.frame()) == [1]
 
 
 @pytest.mark.parametrize("transport", [XHR, XHR_STREAMING, JSONP], ids=name_of)
@@ -291,10 +174,4 @@ async def test_disconnect_comes_with_its_advice_at_every_server(
 
     session.move(servers)
     assert [await session.poll() for _ in servers] == [FORCED] * 4
-    assert [(await session.post(b'["{}"]')).status for _ in servers] == [404] * 4
-
-
-async def test_send_to_an_unknown_session_is_refused_at_every_server(servers: list[Server]) -> None:
-    session = Wanderer(servers)
-
     assert [(await session.post(b'["{}"]')).status for _ in servers] == [404] * 4

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from typing import Any
@@ -19,7 +18,6 @@ from tests.live.sockjs.client import (
     Receiver,
     Session,
     Transport,
-    command,
     data_of,
     name_of,
     replies,
@@ -87,18 +85,6 @@ class Client:
         return result
 
 
-async def test_client_subscribes_and_receives_what_is_published(
-    server: Server, transport: Transport, unique: str
-) -> None:
-    async with Client(server, transport) as client:
-        await client.result("subscribe", channel=unique)
-
-        await asyncio.to_thread(server.publish, unique, {"text": "<hi>"})
-
-        push = await client.next()
-        assert push == {"result": {"channel": unique, "data": {"data": {"text": "<hi>"}}}}
-
-
 async def test_client_publishes_to_others_and_to_itself(
     server: Server, connect: Callable[..., Any], transport: Transport, unique: str
 ) -> None:
@@ -114,35 +100,6 @@ async def test_client_publishes_to_others_and_to_itself(
     assert (await observer.publication())["data"] == [1]
     assert [each["id"] for each in came if "id" in each] == [number]
     assert data_of(each for each in came if "id" not in each) == [[1]]
-
-
-async def test_client_is_seen_by_others(
-    server: Server, connect: Callable[..., Any], transport: Transport, unique: str
-) -> None:
-    channel = f"joins:{unique}"
-    observer = await connect(server)
-    await observer.result("subscribe", {"channel": channel})
-    await observer.push()  # its own join
-    async with Client(server, transport) as client:
-        await client.session.command("subscribe", channel=channel)
-        join = await observer.push()
-        assert join["type"] == 1
-        assert join["data"]["info"]["client"] == client.client
-        presence = await observer.result("presence", {"channel": channel})
-        assert client.client in presence["presence"]
-
-        await client.session.command("unsubscribe", channel=channel)
-
-        leave = await observer.push()
-        assert leave["type"] == 2
-        assert leave["data"]["info"]["client"] == client.client
-
-
-async def test_error_comes_as_over_websocket(server: Server, transport: Transport) -> None:
-    async with Client(server, transport) as client:
-        reply = await client.call("subscribe", channel="nowhere:a")
-
-        assert reply["error"] == {"code": 102, "message": "namespace not found"}
 
 
 @pytest.mark.parametrize("transport", [RECEIVING[0], EVENTSOURCE], ids=name_of, indirect=True)
@@ -171,28 +128,3 @@ async def test_client_recovers_what_it_missed_in_a_new_session(
     assert [publication["data"] for publication in result["publications"]] == [2, 3]
     assert [publication["data"] for publication in history["publications"]] == [1, 2, 3]
     assert live == 4
-
-
-async def test_commands_of_one_request_are_answered_in_their_order(
-    server: Server, transport: Transport, unique: str
-) -> None:
-    async with Client(server, transport) as client:
-        commands = [
-            command(number, method, **params)
-            for number, (method, params) in enumerate(
-                [
-                    ("subscribe", {"channel": unique}),
-                    ("presence", {"channel": unique}),
-                    ("ping", {}),
-                    ("unsubscribe", {"channel": unique}),
-                    ("ping", {}),
-                ],
-                10,
-            )
-        ]
-
-        assert (await client.session.post(json.dumps(commands).encode())).status == 204
-
-        came = [await client.next() for _ in commands]
-    assert [reply["id"] for reply in came] == [10, 11, 12, 13, 14]
-    assert len(came[1]["result"]["presence"]) == 1

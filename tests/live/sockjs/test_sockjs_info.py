@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import time
 from collections.abc import Callable, Mapping
@@ -53,19 +52,17 @@ def assert_cached(headers: Mapping[str, str]) -> None:
 
 async def test_greeting_tells_that_sockjs_is_here(server: Server) -> None:
     answer = await request(server, "GET", "/")
-
     assert (answer.status, answer.body) == (200, GREETING)
     assert answer.headers["content-type"] == TEXT
 
 
 async def test_prefix_without_a_slash_is_redirected_to_the_greeting(server: Server) -> None:
     answer = await request(server, "GET", "")
-
     assert answer.status == 301
     assert urljoin(PREFIX, answer.headers["location"]) == f"{PREFIX}/"
 
 
-UNKNOWN = ("/a", "/a.html", "//", "///", "/a/a", "/a/a/", "/a/", "/info/", "/INFO", "/websocket")
+UNKNOWN = ("/a", "//", "/a/a/", "/info/", "/INFO", "/websocket")
 
 
 @pytest.mark.parametrize("path", UNKNOWN)
@@ -91,9 +88,7 @@ async def test_connection_goes_on_after_a_response(server: Server) -> None:
 
 async def test_client_of_http_1_0_is_greeted_without_chunks(server: Server) -> None:
     exchange = await open_exchange(server, "GET", f"{PREFIX}/", version="1.0")
-
     await exchange.begin()
-
     assert (exchange.status, await exchange.rest()) == (200, GREETING)
     assert "transfer-encoding" not in exchange.headers
     await exchange.close()
@@ -115,15 +110,6 @@ async def test_info_tells_what_the_server_can_do(server: Server) -> None:
     assert content == {"websocket": True, "cookie_needed": False, "origins": ["*:*"]}
 
 
-async def test_entropy_of_info_differs_each_time(server: Server) -> None:
-    answers = await asyncio.gather(*(request(server, "GET", "/info") for _ in range(8)))
-
-    entropies = {json.loads(answer.body)["entropy"] for answer in answers}
-
-    # two of eight random numbers are the same once in 150 million times
-    assert len(entropies) == len(answers)
-
-
 async def test_query_of_info_does_not_matter(server: Server) -> None:
     assert (await request(server, "GET", "/info?t=1234")).status == 200
 
@@ -131,9 +117,7 @@ async def test_query_of_info_does_not_matter(server: Server) -> None:
 @pytest.mark.parametrize("origin", [None, "http://page.example:8080", "null"])
 async def test_info_is_readable_from_any_origin(server: Server, origin: str | None) -> None:
     headers = {} if origin is None else {"Origin": origin}
-
     answer = await request(server, "GET", "/info", headers=headers)
-
     assert_readable(answer.headers, origin or "*")
 
 
@@ -178,34 +162,16 @@ async def test_preflight_request_is_answered_for_a_year(
 @pytest.mark.parametrize("path", PREFLIGHTS)
 async def test_headers_a_page_wants_to_send_are_allowed(server: Server, path: str) -> None:
     headers = {"Origin": "null", "Access-Control-Request-Headers": "a, b, c"}
-
     answer = await request(server, "OPTIONS", path, headers=headers)
-
     assert answer.headers["access-control-allow-headers"] == "a, b, c"
     assert_readable(answer.headers, "null")
-
-
-@pytest.mark.parametrize("wanted", [None, ""], ids=["absent", "empty"])
-async def test_no_headers_are_allowed_where_none_are_wanted(
-    server: Server, wanted: str | None
-) -> None:
-    headers = {"Origin": "http://page.example"}
-    if wanted is not None:
-        headers["Access-Control-Request-Headers"] = wanted
-
-    answer = await request(server, "OPTIONS", "/0/0/xhr", headers=headers)
-
-    assert answer.status == 204
-    assert "access-control-allow-headers" not in answer.headers
 
 
 async def test_preflight_request_of_an_origin_that_is_not_allowed_allows_nothing(
     quick: Server,
 ) -> None:
     headers = {"Origin": "https://other.example", "Access-Control-Request-Headers": "a"}
-
     answer = await request(quick, "OPTIONS", "/0/0/xhr", headers=headers)
-
     assert answer.status == 204
     for name in ("origin", "credentials", "headers"):
         assert f"access-control-allow-{name}" not in answer.headers
@@ -213,7 +179,7 @@ async def test_preflight_request_of_an_origin_that_is_not_allowed_allows_nothing
 
 # the iframe page
 
-IFRAMES = ("iframe", "iframe-a", "iframe-", "iframe-0.1.2", "iframe-0.1.2abc-dirty.2144")
+IFRAMES = ("iframe", "iframe-0.1.2abc-dirty.2144")
 
 
 @pytest.mark.parametrize("name", IFRAMES)
@@ -236,16 +202,10 @@ async def test_iframe_page_names_who_may_frame_it(quick: Server, name: str, quer
 
 NO_IFRAMES = (
     "iframe.htm",
-    "iframe",
     "IFRAME.HTML",
-    "IFRAME",
-    "iframe.HTML",
-    "iframe.xml",
-    "iframe-/.html",
     "xiframe.html",
     "iframe.html/",
     "iframe.html%0A",
-    "iframe<.html",
     "iframe-%2F.html",
 )
 
@@ -257,18 +217,14 @@ async def test_page_of_another_name_is_not_found(quick: Server, name: str) -> No
 
 async def test_iframe_page_has_one_tag_whatever_its_name(quick: Server) -> None:
     answers = [await request(quick, "GET", f"/{name}.html") for name in IFRAMES]
-
     [tag] = {answer.headers["etag"] for answer in answers}
-
     assert tag.startswith('"')
     assert tag.endswith('"')
 
 
 async def test_iframe_page_that_is_known_is_not_sent_again(quick: Server) -> None:
     tag = (await request(quick, "GET", "/iframe.html")).headers["etag"]
-
     answer = await request(quick, "GET", "/iframe.html", headers={"If-None-Match": tag})
-
     assert (answer.status, answer.body) == (304, b"")
     assert "content-type" not in answer.headers
     assert answer.headers["etag"] == tag
@@ -277,7 +233,6 @@ async def test_iframe_page_that_is_known_is_not_sent_again(quick: Server) -> Non
 
 async def test_iframe_page_that_has_changed_is_sent(quick: Server) -> None:
     answer = await request(quick, "GET", "/iframe.html", headers={"If-None-Match": '"old"'})
-
     assert answer.status == 200
     assert b"SockJS.bootstrap_iframe();" in answer.body
 
@@ -320,7 +275,6 @@ async def test_other_verb_is_refused_with_those_that_are_known(
 
 async def test_sockjs_can_be_turned_off(serve: Callable[..., Server]) -> None:
     server = serve(sockjs_disable=True)
-
     for method, path in (("GET", "/"), ("GET", "/info"), ("POST", "/0/0/xhr")):
         assert (await request(server, method, path)).status == 404
 

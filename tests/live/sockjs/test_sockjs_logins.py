@@ -194,9 +194,7 @@ async def test_cookie_of_a_later_request_changes_nothing(server: Server) -> None
     username, _ = await asyncio.to_thread(create_user, server)
     visitor = await asyncio.to_thread(Visitor, server, username)
     session = await Session(server).open()
-
     await session.send('{"id":1}', **visitor.headers)
-
     assert await session.poll(XHR, **visitor.headers) == BAD_REQUEST
 
 

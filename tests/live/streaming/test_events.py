@@ -11,10 +11,9 @@ import pytest
 
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
-from tests.live.clusters import presence_stats
 from tests.live.server_ways import WAYS
 from tests.live.streaming.listeners import LISTENERS, Event, address, listening
-from tests.server import Server, wait_until
+from tests.server import Server
 
 
 @pytest.fixture
@@ -103,9 +102,7 @@ async def test_text_comes_as_text(server: Server, unique: str, payload: Any, dat
     channel = f"long:{unique}"
     async with listening(server, address(channel, format="text")) as listener:
         await listener.begun()
-
         server.publish(channel, payload)
-
         assert (await listener.event())[:2] == ("", data)
 
 
@@ -114,18 +111,6 @@ async def test_comments_keep_a_quiet_stream_open(serve: Callable[..., Server], u
     async with listening(server, address(f"ns:{unique}")) as listener:
         for _ in range(2):
             await listener.exchange.read_until(b"\n:\n\n")
-
-
-async def test_listener_is_a_client_like_any_other(server: Server, unique: str) -> None:
-    channel = f"present:{unique}"
-    async with listening(server, address(channel)):
-        await asyncio.to_thread(
-            wait_until, lambda: presence_stats(server, channel) == (1, 1), what="presence"
-        )
-
-    await asyncio.to_thread(
-        wait_until, lambda: presence_stats(server, channel) == (0, 0), what="the end of presence"
-    )
 
 
 # where it goes on
@@ -157,21 +142,6 @@ async def test_missed_publications_come_first(server: Server, unique: str, way: 
         [2, 0], [3, 0], [4, 0], [4, 1], [4, 2], [4, 3],
     ]  # fmt: skip
     assert (last.name, last.data) == (other, "0")
-
-
-async def test_header_counts_before_the_address(server: Server, unique: str) -> None:
-    channel = f"long:{unique}"
-    async with listening(server, address(channel)) as listener:
-        await listener.begun()
-        begin = listener.id
-        for number in (1, 2):
-            await asyncio.to_thread(server.publish, channel, number)
-        await listener.event()
-        after_first = listener.id
-
-    again = address(channel, since=begin)
-    async with listening(server, again, {"Last-Event-ID": after_first}) as listener:
-        assert await listener.data() == 2
 
 
 async def test_what_cannot_be_recovered_is_reset(server: Server, unique: str) -> None:

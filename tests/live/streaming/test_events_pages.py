@@ -115,7 +115,6 @@ async def test_event_source_gets_each_channel_by_its_name(
     await listened(server, f"scores-{unique}")
     server.publish(channel, "a\nb")
     server.publish(f"scores-{unique}", [1, 0])
-
     await until(chromium, SHOWN, ["a\nb", {"update": [1, 0]}])
 
 
@@ -200,11 +199,9 @@ async def test_curl_gets_events(server: Server, unique: str) -> None:
 def test_html_is_published_as_a_text(unique: str) -> None:
     with capture() as outbox:
         exec(blocks("python", unique)[1], {"title": "<b>"})
-
     assert [(each.channel, each.data) for each in outbox] == [(unique, "<li>&lt;b&gt;</li>")]
 
 
 def test_examples_are_those_that_are_tried() -> None:
     languages = re.findall(r"^```(\w+)$", TEXT, re.MULTILINE)
-
     assert sorted(languages) == ["html", "js", "js", "js", "python", "python", "sh"]

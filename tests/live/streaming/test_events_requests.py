@@ -59,7 +59,6 @@ async def test_refused_request_gets_an_error(
     server: Server, query: str, status: int, code: int, channel: str | None
 ) -> None:
     answer = await ask(server, "GET", f"{EVENTS}?{query}&token={connection_token('17')}")
-
     assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
     assert answer.headers["cache-control"] == "no-store"
     assert error(answer.body) == (code, channel)
@@ -73,16 +72,13 @@ async def test_refused_request_gets_an_error(
 )
 async def test_unknown_listener_is_refused(server: Server, token: str, code: int) -> None:
     answer = await ask(server, "GET", address("news", token=token))
-
     assert (answer.status, answer.headers["www-authenticate"]) == (401, "Bearer")
     assert error(answer.body) == (code, None)
 
 
 async def test_limit_of_channels_counts(serve: Callable[..., Server]) -> None:
     server = serve(**LISTENERS, client_channel_limit=2)
-
     answer = await ask(server, "GET", address("a", "b", "c"))
-
     assert (answer.status, error(answer.body)) == (400, (106, "c"))
 
 
@@ -192,7 +188,6 @@ async def test_history_that_is_removed_does_not_end_a_listener(server: Server, u
 @pytest.mark.parametrize("method", ["HEAD", "POST", "PUT", "DELETE"])
 async def test_other_methods_are_refused(server: Server, method: str) -> None:
     answer = await ask(server, method, address("news"), b"" if method == "POST" else None)
-
     assert (answer.status, answer.headers["allow"]) == (405, "OPTIONS, GET")
 
 

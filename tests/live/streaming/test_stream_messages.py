@@ -75,15 +75,6 @@ async def test_payload_with_line_breaks_stays_in_one_event(server: Server, uniqu
         assert (await stream.message())["push"]["pub"]["data"] == {"text": text}
 
 
-async def test_disconnect_by_the_api_is_told(server: Server, unique: str) -> None:
-    async with streaming(server, HTTP_STREAM, frame_of(connect_command(unique))) as stream:
-        await stream.connected()
-
-        server.api("disconnect", user=unique)
-
-        assert await stream.ending() == (3503, "force disconnect")
-
-
 @EVERY_WAY
 async def test_peer_that_goes_leaves_its_channels(
     serve: Callable[..., Server], way: str, unique: str
