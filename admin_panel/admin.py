@@ -24,7 +24,7 @@ from django.urls import URLPattern, path
 from . import shell
 from .operators import Operator, UserOperator
 from .pages import PAGES
-from .panel import Page, Panel
+from .panel import Panel, PanelPage
 from .permissions import APP_LABEL
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class AdminPanel(Panel):
 class PageAdmin(ModelAdmin):
     """One page of the panel in place of the views of a model."""
 
-    page: Page
+    page: PanelPage
     panel: Panel
 
     def get_urls(self) -> list[URLPattern]:
@@ -103,7 +103,7 @@ def register(site: AdminSite) -> None:
         site.register(entry_of(page), PageAdmin, page=page, panel=panel)
 
 
-def entry_of(page: Page) -> type[models.Model]:
+def entry_of(page: PanelPage) -> type[models.Model]:
     """Return a model for a page, because the admin's index lists only models.
 
     It is not in Django's registry of models: it has no table, no content type, no permission

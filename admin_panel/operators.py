@@ -14,7 +14,7 @@ from django.db import router, transaction
 from realtime.channel_rules import namespace_of
 from realtime.config import sources
 
-from .answering import Unavailable
+from .answering import Unavailable, answering
 from .audit import ActionKind, record
 from .permissions import APP_LABEL, codename
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from django.contrib.auth.models import AnonymousUser, User
 
 
-class Permission:
+class HasPermission:
     """An attribute that says whether an operator has a permission of the panel."""
 
     def __init__(self, codename: str) -> None:
@@ -35,13 +35,13 @@ class Permission:
 class Operator(ABC):
     """The operator, as pages and templates see them."""
 
-    may_view = Permission("view")
-    may_disconnect = Permission("disconnect")
-    may_unsubscribe = Permission("unsubscribe")
-    may_block = Permission("block")
-    may_trace = Permission("trace")
-    may_remove_history = Permission("remove_history")
-    may_manage_pending = Permission("manage_pending")
+    may_view = HasPermission("view")
+    may_disconnect = HasPermission("disconnect")
+    may_unsubscribe = HasPermission("unsubscribe")
+    may_block = HasPermission("block")
+    may_trace = HasPermission("trace")
+    may_remove_history = HasPermission("remove_history")
+    may_manage_pending = HasPermission("manage_pending")
 
     @property
     @abstractmethod
@@ -87,6 +87,7 @@ class Operator(ABC):
         """Log the act of the `with` block on these targets in one entry, unless it raises.
 
         The block is given the entry, which stays, too, if the act may be done without an answer.
+        Errors that keep the service from answering become `Unavailable`.
 
         In the block, publish with `on_commit=False`, as `service.publish` does: a publication
         after the commit could fail although it is logged.
@@ -95,7 +96,8 @@ class Operator(ABC):
         with transaction.atomic(using=router.db_for_write(LogEntry)):
             entry = self.log(kind, targets, detail)
             try:
-                yield entry
+                with answering():
+                    yield entry
             except Unavailable as unavailable:
                 if not unavailable.may_be_done:
                     raise

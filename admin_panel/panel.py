@@ -30,7 +30,7 @@ View: TypeAlias = "Callable[[PageRequest], HttpResponse]"
 
 
 @dataclass(frozen=True, slots=True)
-class Page:
+class PanelPage:
     """One page."""
 
     name: str
@@ -64,7 +64,7 @@ class Panel(ABC):
     prefix: str = ""
     """Prefix of the URL names, inside the namespace."""
 
-    def __init__(self, pages: Sequence[Page]) -> None:
+    def __init__(self, pages: Sequence[PanelPage]) -> None:
         self.pages = pages
 
     @property
@@ -88,7 +88,7 @@ class Panel(ABC):
         url = reverse(f"{self.namespace}:{self.prefix}{name}", current_app=self.instance)
         return f"{url}?{urlencode(query)}" if query else url
 
-    def listed_for(self, operator: Operator) -> list[Page]:
+    def listed_for(self, operator: Operator) -> list[PanelPage]:
         """Return the pages of the tab bar that an operator may open."""
         return [page for page in self.pages if page.listed and page.allowed(operator)]
 
@@ -99,7 +99,7 @@ class PageRequest:
 
     http: HttpRequest
     panel: Panel
-    page: Page
+    page: PanelPage
     operator: Operator
 
     def require(self, codename: str) -> None:

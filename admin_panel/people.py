@@ -17,7 +17,6 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q
 from django.views.decorators.debug import sensitive_variables
 
-import realtime
 from realtime.auth import inspecting
 from realtime.auth.inspecting import Inspected
 from realtime.auth.keys import InvalidKey
@@ -45,7 +44,6 @@ from realtime.protocol.messages import ChannelName
 from realtime.server_api import operations
 
 from . import service
-from .answering import answering
 from .service import ClientReport
 
 __all__ = [
@@ -231,26 +229,6 @@ def find_people(text: str, limit: int) -> tuple[list[Person], bool]:
         for row in rows
     ]
     return people[:limit], len(people) > limit
-
-
-def block(user: str, seconds: float) -> list[str]:
-    """Close a user's connections, and refuse new ones for a while.
-
-    Returns:
-        The names of the nodes that are silent: they do it when they are back.
-
-    Raises:
-        Unavailable: the service does not answer.
-        Error: code 106, too many users are blocked; 107, the ID is too long.
-    """
-    with answering():
-        return realtime.block(user, seconds)
-
-
-def unblock(user: str) -> list[str]:
-    """Let a user connect again. Returns and raises as `block`."""
-    with answering():
-        return realtime.unblock(user)
 
 
 @sensitive_variables()

@@ -4,7 +4,8 @@ An error that keeps the service from answering (Redis is away, a time limit has 
 process serves no clients) is turned into one exception, `Unavailable`, which pages show as a
 state. A refusal of the service stays `realtime.Error`.
 
-Other modules of the panel import of the service only its ground: `config`, `channel_rules`,
+Acts on users and channels are functions of `realtime`, which pages call in `operator.logged`. Else
+other modules of the panel import of the service only its ground: `config`, `channel_rules`,
 `errors` and `payload`.
 """
 
@@ -15,7 +16,6 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, NamedTuple, TypeVar
 
 from django.core import checks
-from django.http import HttpRequest
 
 import realtime
 from realtime.channel_rules import check_channel
@@ -42,7 +42,7 @@ from realtime.operators.questions import (
     PastAnswer,
 )
 from realtime.operators.service_activity import ServiceActivity, activity
-from realtime.pages import page_config
+from realtime.pages.page_config import endpoint
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.protocol.v2.codes import CLOSES
 from realtime.server_api import operations, overview
@@ -67,6 +67,7 @@ __all__ = [
     "Position",
     "Publication",
     "Unavailable",
+    "endpoint",
 ]
 """What other modules of the panel import from here, besides its functions."""
 
@@ -246,19 +247,6 @@ def publication(channel: str, offset: int) -> Publication | None:
     return next((each for each in result.publications if each.offset == offset), None)
 
 
-def observer_token(channel: str, ttl: float) -> str:
-    """Return a token with which the operator's browser observes a channel.
-
-    Args:
-        channel: its name.
-        ttl: seconds until the token expires.
-
-    Raises:
-        Error: code 102 or 107, the name is not that of a channel.
-    """
-    return realtime.observer_token(channel, ttl)
-
-
 def online() -> int | None:
     """Return the number of users who are online; None if the site has no app `realtime.online`.
 
@@ -314,55 +302,7 @@ def publish(channel: str, data: object, **extras: Any) -> Position | None:
         return realtime.publish(channel, data, on_commit=False, **extras)
 
 
-def remove_history(channel: str) -> None:
-    """Remove the publications that a channel keeps.
-
-    Raises:
-        Unavailable: the service does not answer.
-        Error: code 108, the channel keeps no history.
-    """
-    with answering():
-        realtime.history_remove(channel)
-
-
-def disconnect(user: str, client: str = "") -> list[str]:
-    """Close a user's connections at every node; their clients do not reconnect.
-
-    Args:
-        user: the user ID.
-        client: only this connection; "" for every one.
-
-    Returns:
-        The names of the nodes that are silent: they do it when they are back.
-
-    Raises:
-        Unavailable: the service does not answer.
-        Error: code 107, the user ID is empty.
-    """
-    with answering():
-        return realtime.disconnect(user, client=client)
-
-
-def unsubscribe(user: str, channel: str = "") -> list[str]:
-    """Unsubscribe a user's connections at every node from a channel, or from all channels.
-
-    Returns:
-        The names of the nodes that are silent: they do it when they are back.
-
-    Raises:
-        Unavailable: the service does not answer.
-        Error: code 102 or 107, the name is not that of a channel, or the user ID is empty.
-    """
-    with answering():
-        return realtime.unsubscribe(user, channel)
-
-
 # the site
-
-
-def endpoint(request: HttpRequest) -> str:
-    """Return the URL of the WebSocket, on the host of the request."""
-    return page_config.endpoint(request)
 
 
 def close_reasons(code: str) -> list[str]:

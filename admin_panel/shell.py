@@ -13,14 +13,14 @@ from django.views.decorators.cache import never_cache
 from django.views.decorators.csrf import csrf_protect
 
 from . import service
-from .panel import Page, PageRequest, Panel, View
+from .panel import PageRequest, Panel, PanelPage, View
 from .permissions import APP_LABEL
 
 METHODS = ("GET", "HEAD", "POST")
 """Allowed methods. Views treat everything but POST as reading."""
 
 
-def routes(panel: Panel, page: Page) -> Iterator[tuple[str, str, Any]]:
+def routes(panel: Panel, page: PanelPage) -> Iterator[tuple[str, str, Any]]:
     """Yield path, URL name and Django view of a page and its parts.
 
     Paths are below the path of the page.
@@ -30,7 +30,7 @@ def routes(panel: Panel, page: Page) -> Iterator[tuple[str, str, Any]]:
         yield f"{word}/", f"{panel.prefix}{page.name}_{word}", serve(panel, page, view)
 
 
-def serve(panel: Panel, page: Page, view: View) -> Any:
+def serve(panel: Panel, page: PanelPage, view: View) -> Any:
     """Return the Django view of a page's view. The home decides who is signed in."""
 
     @never_cache

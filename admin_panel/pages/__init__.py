@@ -5,7 +5,7 @@ from __future__ import annotations
 from django.utils.translation import gettext_lazy as _
 
 from .. import service
-from ..panel import Page
+from ..panel import PanelPage
 from . import (
     channel,
     channels,
@@ -23,8 +23,8 @@ from . import (
     why,
 )
 
-PAGES: tuple[Page, ...] = (
-    Page(
+PAGES: tuple[PanelPage, ...] = (
+    PanelPage(
         "overview",
         "overview/",
         _("Overview"),
@@ -32,7 +32,7 @@ PAGES: tuple[Page, ...] = (
         # the palette is on every page; its part is here, because all who view have this one
         parts={"data": overview.data, "hour": overview.hour, "find": palette.find},
     ),
-    Page(
+    PanelPage(
         "node",
         "node/",
         _("Node"),
@@ -40,9 +40,9 @@ PAGES: tuple[Page, ...] = (
         listed=False,
         under="overview",
     ),
-    Page("events", "events/", _("Events"), events.show),
-    Page("channels", "channels/", _("Channels"), channels.show),
-    Page(
+    PanelPage("events", "events/", _("Events"), events.show),
+    PanelPage("channels", "channels/", _("Channels"), channels.show),
+    PanelPage(
         "channel",
         "channel/",
         _("Channel"),
@@ -56,7 +56,7 @@ PAGES: tuple[Page, ...] = (
             "remove": channel.remove,
         },
     ),
-    Page(
+    PanelPage(
         "user",
         "user/",
         _("User"),
@@ -69,7 +69,7 @@ PAGES: tuple[Page, ...] = (
             "unblock": user.unblock,
         },
     ),
-    Page(
+    PanelPage(
         "frames",
         "frames/",
         _("Frames"),
@@ -80,8 +80,8 @@ PAGES: tuple[Page, ...] = (
         needs="trace",
         parts={"data": frames.data, "stop": frames.stop},
     ),
-    Page("why", "why/", _("Why?"), why.show),
-    Page(
+    PanelPage("why", "why/", _("Why?"), why.show),
+    PanelPage(
         "publish",
         "publication/",
         _("Publish"),
@@ -90,7 +90,7 @@ PAGES: tuple[Page, ...] = (
         needs="publish",
         parts={"reach": publish.reach, "channels": publish.channels},
     ),
-    Page(
+    PanelPage(
         "pending",
         "pending/",
         _("Pending"),
@@ -98,14 +98,14 @@ PAGES: tuple[Page, ...] = (
         allowed=lambda operator: operator.may_view and service.keeps_pending(),
         parts={"retry": pending.retry, "drop": pending.drop},
     ),
-    Page("log", "log/", _("Log"), log.show),
-    Page(
+    PanelPage("log", "log/", _("Log"), log.show),
+    PanelPage(
         "namespaces",
         "namespaces/",
         _("Namespaces"),
         namespaces.show,
     ),
-    Page(
+    PanelPage(
         "console",
         "console/",
         _("Console"),

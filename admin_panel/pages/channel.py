@@ -15,6 +15,7 @@ from django.http import HttpResponse, JsonResponse
 from django.utils.translation import gettext as _
 from django.views.decorators.debug import sensitive_variables
 
+import realtime
 from realtime.channel_rules import namespace_of
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
@@ -170,7 +171,7 @@ def is_too_much(subscribers: int, asked: str | None) -> bool:
 def token(request: PageRequest) -> HttpResponse:
     """Give the page's script an observer token; it asks again before the token expires."""
     try:
-        token = service.observer_token(request.http.GET.get("channel", ""), TOKEN_TTL)
+        token = realtime.observer_token(request.http.GET.get("channel", ""), TOKEN_TTL)
     except Error as error:
         return JsonResponse({"code": error.code, "message": error.message}, status=404)
     return JsonResponse({"token": token})
@@ -208,7 +209,7 @@ def remove(request: PageRequest) -> HttpResponse:
     try:
         if request.http.method == "POST":
             with request.operator.logged(audit.REMOVE_HISTORY, channel):
-                service.remove_history(channel)
+                realtime.history_remove(channel)
             request.success(_("The history of %(channel)s was removed.") % {"channel": channel})
         else:
             options = service.options_of(channel)

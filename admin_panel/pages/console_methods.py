@@ -10,7 +10,6 @@ another one there.
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import NamedTuple
 
 from django.utils.functional import Promise
@@ -22,12 +21,25 @@ from ..operators import Operator
 
 
 class MethodChange(NamedTuple):
-    """The change that a method makes, and its permission."""
+    """The change that a method makes."""
 
     kind: audit.ActionKind
-    may: Callable[[Operator], bool]
-    targets: Callable[[Struct], list[str | None]]
-    """Return the channels or the user ID that a command changes."""
+    needs: str
+    """Codename of its permission."""
+    about: str
+    """The param with the channel, the channels or the user ID that it changes."""
+
+    def may(self, operator: Operator) -> bool:
+        """Return whether an operator may make such a change anywhere."""
+        if self.kind is audit.PUBLISH:
+            return operator.may_publish_somewhere
+        return operator.has(self.needs)
+
+    def targets(self, params: Struct) -> list[str]:
+        """Return what a command changes. An empty name keeps its place in a broadcast: the API
+        stops there."""
+        found = getattr(params, self.about, None) or []
+        return [found] if isinstance(found, str) else [name or "" for name in found]
 
 
 class ConsoleMethod(NamedTuple):
@@ -73,8 +85,7 @@ def command(method: ConsoleMethod, params: str) -> Command:
     decoded = commands.decode_params(method.name, params.encode())
     if decoded is None:
         return Command(method, params, [])
-    # an empty name in a broadcast keeps its place, because the API stops there
-    targets = [name or "" for name in method.change.targets(decoded)]
+    targets = method.change.targets(decoded)
     if not any(targets):
         return Command(method, params, [])
     if method.change.kind is audit.PUBLISH:
@@ -82,10 +93,6 @@ def command(method: ConsoleMethod, params: str) -> Command:
     if method.change.kind is audit.UNSUBSCRIBE:
         return Command(method, params, targets, decoded.channel or "")
     return Command(method, params, targets)
-
-
-def _may_publish(operator: Operator) -> bool:
-    return operator.may_publish_somewhere
 
 
 METHODS: tuple[ConsoleMethod, ...] = (
@@ -108,51 +115,31 @@ METHODS: tuple[ConsoleMethod, ...] = (
         "publish",
         _("Publish into a channel."),
         '{"channel": "chat:lobby", "data": {"text": "hi"}}',
-        MethodChange(
-            audit.PUBLISH,
-            lambda operator: operator.may_publish_somewhere,
-            lambda params: [getattr(params, "channel", None)],
-        ),
+        MethodChange(audit.PUBLISH, "publish", "channel"),
     ),
     ConsoleMethod(
         "broadcast",
         _("Publish the same data into several channels."),
         '{"channels": ["chat:lobby", "news"], "data": {"text": "hi"}}',
-        MethodChange(
-            audit.PUBLISH,
-            lambda operator: operator.may_publish_somewhere,
-            lambda params: getattr(params, "channels", None) or [],
-        ),
+        MethodChange(audit.PUBLISH, "publish", "channels"),
     ),
     ConsoleMethod(
         "unsubscribe",
         _("Unsubscribe a user from a channel, or from all of them if none is named."),
         '{"user": "42", "channel": "chat:lobby"}',
-        MethodChange(
-            audit.UNSUBSCRIBE,
-            lambda operator: operator.may_unsubscribe,
-            lambda params: [getattr(params, "user", None)],
-        ),
+        MethodChange(audit.UNSUBSCRIBE, "unsubscribe", "user"),
     ),
     ConsoleMethod(
         "disconnect",
         _("Disconnect all connections of a user."),
         '{"user": "42"}',
-        MethodChange(
-            audit.DISCONNECT,
-            lambda operator: operator.may_disconnect,
-            lambda params: [getattr(params, "user", None)],
-        ),
+        MethodChange(audit.DISCONNECT, "disconnect", "user"),
     ),
     ConsoleMethod(
         "history_remove",
         _("Remove the publications that a channel keeps."),
         '{"channel": "chat:lobby"}',
-        MethodChange(
-            audit.REMOVE_HISTORY,
-            lambda operator: operator.may_remove_history,
-            lambda params: [getattr(params, "channel", None)],
-        ),
+        MethodChange(audit.REMOVE_HISTORY, "remove_history", "channel"),
     ),
 )
 """The methods in the order of the menu: those that only read first.

@@ -99,7 +99,7 @@ class FoundOption(NamedTuple):
     meaning: str
 
 
-class Group(NamedTuple):
+class OptionGroup(NamedTuple):
     """Options about one subject."""
 
     title: str | Promise
@@ -122,7 +122,7 @@ def show(request: PageRequest) -> HttpResponse:
     config = config_sources.current()
     sources = config_sources.gather()
     groups = [
-        Group(
+        OptionGroup(
             title,
             [
                 option
@@ -259,12 +259,12 @@ def _by_older_names(options: ChannelOptions) -> ChannelOptions:
     return ChannelOptions(**given)
 
 
-def _groups(origins: Mapping[str, Origin]) -> list[Group]:
+def _groups(origins: Mapping[str, Origin]) -> list[OptionGroup]:
     config = config_sources.current()
-    groups: list[Group] = []
+    groups: list[OptionGroup] = []
     for name, option in CONFIG_FIELDS.items():
         if name in GROUPS:
-            groups.append(Group(GROUPS[name], []))
+            groups.append(OptionGroup(GROUPS[name], []))
         origin = ORIGINS.get(origins.get(name, ""), "")
         value = value_of(option, getattr(config, name), origin)
         groups[-1].options.append(Option(name, _meaning(option), value))

@@ -19,6 +19,7 @@ from django.utils.functional import Promise
 from django.utils.translation import gettext as _
 from django.utils.translation import ngettext
 
+import realtime
 from realtime import payload
 from realtime.errors import Error
 
@@ -246,7 +247,7 @@ def disconnect(request: PageRequest, user: str) -> HttpResponse:
             "user_disconnect.html", title=_("Disconnect user"), user_id=user, state=state
         )
     with request.operator.logged(audit.DISCONNECT, user):
-        silent = service.disconnect(user)
+        silent = realtime.disconnect(user)
     if silent:
         text = _("Connections of %(user)s are being closed at the nodes that answer.")
     else:
@@ -264,7 +265,7 @@ def close(request: PageRequest, user: str) -> HttpResponse:
         title = _("Close connection")
         return request.render("user_close.html", title=title, user_id=user, client=client)
     with request.operator.logged(audit.DISCONNECT, user, detail=client):
-        silent = service.disconnect(user, client)
+        silent = realtime.disconnect(user, client=client)
     text = _("The connection %(client)s is being closed.")
     return _done(request, user, text % {"client": client}, silent)
 
@@ -291,7 +292,7 @@ def _block(request: PageRequest, user: str, minutes: int) -> HttpResponse:
     span = duration(minutes * 60)
     try:
         with request.operator.logged(audit.BLOCK, user, detail=span):
-            silent = people.block(user, minutes * 60)
+            silent = realtime.block(user, minutes * 60)
     except Error as error:
         return _refused(request, user, error)
     text = _("Blocked for %(time)s: %(user)s. All connections are being closed.")
@@ -304,7 +305,7 @@ def unblock(request: PageRequest, user: str) -> HttpResponse:
     if request.http.method != "POST":
         return request.render("user_unblock.html", title=_("Unblock user"), user_id=user)
     with request.operator.logged(audit.UNBLOCK, user):
-        silent = people.unblock(user)
+        silent = realtime.unblock(user)
     text = _("The user %(user)s may connect again.")
     return _done(request, user, text % {"user": user}, silent)
 
@@ -330,7 +331,7 @@ def unsubscribe(request: PageRequest, user: str) -> HttpResponse:
         )
     try:
         with request.operator.logged(audit.UNSUBSCRIBE, user, detail=channel):
-            silent = service.unsubscribe(user, channel)
+            silent = realtime.unsubscribe(user, channel)
     except Error as error:
         return _refused(request, user, error)
     if silent:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from django.core.management.base import CommandParser
+
+N = TypeVar("N", int, float)
 
 Options = Mapping[str, Any]
 """Name of an argument → its value."""
@@ -46,6 +48,28 @@ class SubCommand(NamedTuple):
 
 def add_nothing(parser: CommandParser) -> None:
     """Add no arguments."""
+
+
+def number(
+    kind: Callable[[str], N], least: float, most: float, name: str = "number"
+) -> Callable[[str], N]:
+    """Return what reads a number of an argument. Of its ValueError argparse makes a message.
+
+    Args:
+        kind: int or float.
+        least: the smallest one.
+        most: the largest one.
+        name: for the message.
+    """
+
+    def read(text: str) -> N:
+        value = kind(text)
+        if not least <= value <= most:
+            raise ValueError
+        return value
+
+    read.__name__ = name
+    return read
 
 
 def escape_for_terminal(text: str) -> str:

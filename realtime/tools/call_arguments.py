@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import sys
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -15,7 +14,7 @@ from msgspec import Raw
 from realtime import payload
 from realtime.protocol.messages import UINT64_MAX
 from realtime.server_api.operations import MAX_BLOCK_SECONDS
-from realtime.tools.base import Options
+from realtime.tools.base import Options, number
 
 INT32_MAX = 2**31 - 1
 
@@ -31,22 +30,9 @@ class Argument:
         parser.add_argument(*self._names, **self._options)
 
 
-def _between(least: int, most: int) -> Callable[[str], int]:
-    """Return what reads a whole number. It raises ValueError, of which argparse makes a message."""
-
-    def number(text: str) -> int:
-        value = int(text)
-        if not least <= value <= most:
-            raise ValueError
-        return value
-
-    number.__name__ = "number"
-    return number
-
-
 def _position(text: str) -> dict[str, object]:
     offset, _, epoch = text.partition(":")
-    return {"offset": _between(0, UINT64_MAX)(offset), "epoch": epoch}
+    return {"offset": number(int, 0, UINT64_MAX)(offset), "epoch": epoch}
 
 
 _position.__name__ = "position"
@@ -54,7 +40,7 @@ _position.__name__ = "position"
 
 def _end_of_block(text: str) -> int:
     """Return when a block of some seconds ends, Unix seconds."""
-    return math.ceil(time.time() + _between(1, MAX_BLOCK_SECONDS)(text))
+    return math.ceil(time.time() + number(int, 1, MAX_BLOCK_SECONDS)(text))
 
 
 _end_of_block.__name__ = "number"
@@ -92,7 +78,7 @@ PUBLICATION = (
     ),
     Argument(
         "--version",
-        type=_between(1, UINT64_MAX),
+        type=number(int, 1, UINT64_MAX),
         metavar="NUMBER",
         help="publish only if this is newer than the last version in the channel",
     ),
@@ -104,7 +90,7 @@ HISTORY = (
     CHANNEL,
     Argument(
         "--limit",
-        type=_between(0, INT32_MAX),
+        type=number(int, 0, INT32_MAX),
         default=-1,
         metavar="NUMBER",
         help="publications at most (default: all)",

@@ -23,10 +23,10 @@ from django.urls import NoReverseMatch, reverse
 
 from realtime.asgi import API_URL_NAME
 from realtime.config.options import Config
-from realtime.tools.base import escape_for_terminal
+from realtime.tools.base import escape_for_terminal, number
 
 DEFAULT_TIMEOUT = 5.0
-MAX_TIMEOUT = 3600.0
+MIN_TIMEOUT, MAX_TIMEOUT = 0.001, 3600.0
 """Seconds."""
 
 MAX_BODY = 1 << 28
@@ -258,26 +258,11 @@ def add_url_arguments(parser: CommandParser, what: str) -> None:
     parser.add_argument("--url", metavar="URL", help=what)
     parser.add_argument(
         "--timeout",
-        type=_seconds,
+        type=number(float, MIN_TIMEOUT, MAX_TIMEOUT, "number of seconds"),
         default=DEFAULT_TIMEOUT,
         metavar="SECONDS",
         help=f"how long to wait for an answer from that URL (default: {DEFAULT_TIMEOUT:g})",
     )
-
-
-def _seconds(text: str) -> float:
-    """Return a number of seconds, more than 0.
-
-    Raises:
-        ValueError: the text is something else; argparse turns it into a message.
-    """
-    seconds = float(text)
-    if not 0 < seconds <= MAX_TIMEOUT:
-        raise ValueError
-    return seconds
-
-
-_seconds.__name__ = "number of seconds"
 
 
 def _why(error: BaseException, timeout: float) -> str:

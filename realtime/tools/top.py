@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 from collections.abc import Iterator
 from datetime import UTC, datetime
 from typing import NamedTuple, get_args
@@ -21,6 +20,7 @@ from realtime.tools.base import (
     count,
     cut,
     escape_for_terminal,
+    number,
     table,
 )
 from realtime.tools.terminal import pause
@@ -40,7 +40,7 @@ def _add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--once", action="store_true", help="look once, and end")
     parser.add_argument(
         "--interval",
-        type=_interval,
+        type=number(float, *INTERVALS, "number of seconds"),
         default=2.0,
         metavar="SECONDS",
         help="seconds between two looks, 0.5 to 60 (default: 2)",
@@ -53,29 +53,11 @@ def _add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--limit",
-        type=_limit,
+        type=number(int, 1, MAX_BUSY_CHANNELS),
         default=20,
         metavar="NUMBER",
         help=f"channels to show, 1 to {MAX_BUSY_CHANNELS} (default: 20)",
     )
-
-
-def _interval(text: str) -> float:
-    seconds = float(text)
-    if not INTERVALS[0] <= seconds <= INTERVALS[1]:
-        raise argparse.ArgumentTypeError("not a number from 0.5 to 60")
-    return seconds
-
-
-def _limit(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= MAX_BUSY_CHANNELS:
-        raise argparse.ArgumentTypeError(f"not a number from 1 to {MAX_BUSY_CHANNELS}")
-    return number
-
-
-_interval.__name__ = "number of seconds"
-_limit.__name__ = "number"
 
 
 # rates, from two looks
@@ -100,7 +82,7 @@ class NamespaceRow(Struct, frozen=True):
     delivered: float | None
 
 
-class Reading(NamedTuple):
+class ServiceReading(NamedTuple):
     """What there was to see at one time."""
 
     activity: ServiceActivity
@@ -108,7 +90,7 @@ class Reading(NamedTuple):
     namespaces: list[NamespaceRow]
 
 
-def compare(now: ServiceActivity, before: ServiceActivity | None) -> Reading:
+def compare(now: ServiceActivity, before: ServiceActivity | None) -> ServiceReading:
     """Return the state of the service, with the rates since the look before."""
     earlier = {} if before is None else {node.node: node for node in before.nodes}
     rows = [_row(node, earlier.get(node.node)) for node in now.nodes]
@@ -124,12 +106,12 @@ def compare(now: ServiceActivity, before: ServiceActivity | None) -> Reading:
         if each.namespace in counted:
             delivered = counted[each.namespace].delivered
             rate = sum(
-                _rate(number - delivered[node], seconds.get(node, 0)) or 0
-                for node, number in each.delivered.items()
+                _rate(total - delivered[node], seconds.get(node, 0)) or 0
+                for node, total in each.delivered.items()
                 if node in delivered
             )
         namespaces.append(NamespaceRow(each.namespace, each.subscribers, rate))
-    return Reading(now, rows, namespaces)
+    return ServiceReading(now, rows, namespaces)
 
 
 def _row(node: NodeFigures, before: NodeFigures | None) -> NodeRow:
@@ -144,8 +126,8 @@ def _row(node: NodeFigures, before: NodeFigures | None) -> NodeRow:
     )
 
 
-def _rate(number: float, seconds: float) -> float | None:
-    return max(0.0, number) / seconds if seconds > 0 else None
+def _rate(count: float, seconds: float) -> float | None:
+    return max(0.0, count) / seconds if seconds > 0 else None
 
 
 # looking
@@ -181,7 +163,7 @@ def _ask(options: Options) -> ServiceActivity:
         raise CommandError(NOT_HERE) from None
 
 
-def _value(look: Reading) -> object:
+def _value(look: ServiceReading) -> object:
     return {
         "nodes": [{**_fields(row.figures), "rates": _rates(row)} for row in look.nodes],
         "missing": look.activity.missing,
@@ -198,7 +180,7 @@ def _rates(row: NodeRow) -> dict[str, float | None]:
     return {"published": row.published, "delivered": row.delivered, "cpu": row.cpu}
 
 
-def _show(look: Reading) -> str:
+def _show(look: ServiceReading) -> str:
     nodes, missing = look.nodes, look.activity.missing
     connections = sum(row.figures.connections for row in nodes)
     parts = [

@@ -14,7 +14,7 @@ from admin_panel.answering import answering
 from admin_panel.models import Channel, Connection, Publication
 from admin_panel.operators import UserOperator
 from admin_panel.pages import PAGES, channel, channels, console
-from admin_panel.panel import Page
+from admin_panel.panel import PanelPage
 from admin_panel.publishing import forms, reach, recent, threshold
 from realtime.cluster import peers, survey
 from realtime.errors import EngineUnavailable, InternalError, NotServing
@@ -45,7 +45,7 @@ def sources() -> str:
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
-def test_page_is_documented_with_its_url_name(page: Page) -> None:
+def test_page_is_documented_with_its_url_name(page: PanelPage) -> None:
     assert f"| [{page.label}](#{page.name}) | `{page.name}` |" in TEXT
     assert f"\n### {page.label}\n" in TEXT
 

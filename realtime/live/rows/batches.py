@@ -77,7 +77,7 @@ Sent = dict[tuple[LiveFeed, Any], dict[ChannelName, Payload]]
 
 
 @dataclass(slots=True)
-class Written:
+class WrittenRow:
     """What a transaction has written of a row."""
 
     keys: list[RowKey] = field(default_factory=list)
@@ -90,18 +90,18 @@ class Transaction:
     """A transaction of one connection, as far as rows were changed in it."""
 
     def __init__(self) -> None:
-        self.batches: list[Batch] = []
+        self.batches: list[RowBatch] = []
         """The oldest first; of each nesting of savepoints one."""
         self.told: dict[tuple[LiveFeed, Any], set[str]] = {}
         """Feed and primary key → the channels to which a batch has published the row."""
-        self.written: dict[tuple[LiveFeed, Any], Written] = {}
+        self.written: dict[tuple[LiveFeed, Any], WrittenRow] = {}
 
 
 Later = Callable[[str, Iterable[Any], Transaction | None], None]
 """Work after a commit: called with the alias of the database, keys, and the transaction."""
 
 
-class Batch:
+class RowBatch:
     """The changes in one nesting of savepoints."""
 
     def __init__(self, of: Transaction, using: str, savepoints: tuple[str, ...], at: int) -> None:
@@ -126,7 +126,7 @@ class Batch:
             self._at = next(places, len(hooks))
         return self._at < len(hooks)
 
-    def join(self, other: Batch) -> None:
+    def join(self, other: RowBatch) -> None:
         """Take over the changes of another batch, whose savepoints were released."""
         for model, rows in other.rows.items():
             self.add(model, rows)
@@ -196,12 +196,12 @@ def may_be_written(model: type[Model]) -> bool:
     return any(may_be_durable(each) for feed in feeds.of(model) for each in feed.patterns)
 
 
-def _batch(using: str) -> Batch:
+def _batch(using: str) -> RowBatch:
     """Return the batch for changes that are made now."""
     connection: Any = connections[using]
     current: Transaction | None = getattr(connection, ATTRIBUTE, None)
     open_ones = tuple(each for each in connection.savepoint_ids if each is not None)
-    alive: dict[tuple[str, ...], Batch] = {}
+    alive: dict[tuple[str, ...], RowBatch] = {}
     for batch in current.batches if current is not None else ():
         if batch.is_waiting(connection):
             batch.savepoints = tuple(each for each in batch.savepoints if each in open_ones)
@@ -211,7 +211,7 @@ def _batch(using: str) -> Batch:
         current = Transaction()
         setattr(connection, ATTRIBUTE, current)
     if open_ones not in alive:
-        made = alive[open_ones] = Batch(current, using, open_ones, len(connection.run_on_commit))
+        made = alive[open_ones] = RowBatch(current, using, open_ones, len(connection.run_on_commit))
         transaction.on_commit(made.hook, using=using, robust=True)
     current.batches = list(alive.values())
     return alive[open_ones]
@@ -290,9 +290,9 @@ def write(using: str, model: type[Model], changes: Changes, of: Transaction) -> 
         DatabaseError: the transaction is broken.
     """
     earlier: list[RowKey] = []
-    new: list[tuple[Written, NewPublication]] = []
+    new: list[tuple[WrittenRow, NewPublication]] = []
     for feed, key, row in _read(using, model, changes):
-        written = of.written.setdefault((feed, key), Written())
+        written = of.written.setdefault((feed, key), WrittenRow())
         written.channels |= changes[key].channels.get(feed, set())
         earlier += written.keys
         now = names_of(feed, row)

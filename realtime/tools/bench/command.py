@@ -21,7 +21,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from realtime import tokens
 from realtime.config import sources
-from realtime.tools.base import Answer, Options, SubCommand, cut
+from realtime.tools.base import Answer, Options, SubCommand, cut, number
 from realtime.tools.bench import reference
 from realtime.tools.bench.connection import BenchConnection, ConnectionRefused, Place
 from realtime.tools.bench.results import ReceivedCounts
@@ -31,6 +31,8 @@ from realtime.tools.remote import Remote, Unreachable
 MAX_CONNECTIONS, MAX_RATE, MAX_SECONDS, MAX_PROCESSES = 20_000, 1000.0, 300.0, 32
 DEFAULT_CONNECTIONS, DEFAULT_RATE, DEFAULT_SECONDS, DEFAULT_PROCESSES = 1000, 4.0, 10.0, 4
 """The first two are those of the reference."""
+MIN = 0.001
+"""The least rate, and the least seconds."""
 SHOWN_FAILURES = 5
 REASON_LENGTH = 200
 """Characters."""
@@ -46,7 +48,7 @@ def _add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--connections",
-        type=_up_to(MAX_CONNECTIONS, int),
+        type=_whole(MAX_CONNECTIONS),
         default=DEFAULT_CONNECTIONS,
         help=f"how many (default: {DEFAULT_CONNECTIONS})",
     )
@@ -64,7 +66,7 @@ def _add_arguments(parser: CommandParser) -> None:
     )
     parser.add_argument(
         "--processes",
-        type=_up_to(MAX_PROCESSES, int),
+        type=_whole(MAX_PROCESSES),
         default=min(DEFAULT_PROCESSES, os.cpu_count() or 1),
         help=f"processes that receive (default: one for each core, up to {DEFAULT_PROCESSES})",
     )
@@ -77,15 +79,12 @@ def _add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--yes", action="store_true", help="load hosts other than this one")
 
 
-def _up_to(most: float, kind: Callable[[str], float] = float) -> Callable[[str], float]:
-    def number(text: str) -> float:
-        value = kind(text)
-        if not 0 < value <= most:
-            raise ValueError  # argparse turns it into a message
-        return value
+def _up_to(most: float) -> Callable[[str], float]:
+    return number(float, MIN, most, f"number up to {most:g}:")
 
-    number.__name__ = f"number up to {most:g}:"
-    return number
+
+def _whole(most: int) -> Callable[[str], int]:
+    return number(int, 1, most, f"number up to {most}:")
 
 
 def _run(options: Options) -> Answer:
@@ -178,9 +177,9 @@ def _publish(remote: Remote, channel: str, run: str, total: int, rate: float) ->
     """Publish at a rate, each when the one before is answered, and return the seconds it took."""
     began = time.monotonic()
     with remote.kept_open():
-        for number in range(total):
-            time.sleep(max(0.0, began + number / rate - time.monotonic()))
-            data = {"bench": run, "n": number, "at": time.monotonic_ns()}
+        for n in range(total):
+            time.sleep(max(0.0, began + n / rate - time.monotonic()))
+            data = {"bench": run, "n": n, "at": time.monotonic_ns()}
             params = msgspec.json.encode({"channel": channel, "data": data})
             call_remote(remote, "publish", params, newer=True)
     return max(time.monotonic() - began, total / rate)
