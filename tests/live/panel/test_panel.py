@@ -74,11 +74,3 @@ def test_unknown_namespace_is_an_error_of_the_channel_field(
     assert "Error 102: namespace not found." in errors_of_channel(response.text)
     assert field(response.text, "data") == '"kept"'
     assert f"nope-{unique}:a" not in operator.get("/admin/").text, "it was logged"
-
-
-def test_page_keeps_the_channel_for_the_next_publication(
-    operator: httpx.Client, unique: str
-) -> None:
-    response = send(operator, unique, "1")
-    assert response.history[0].status_code == 302
-    assert field(response.text, "channel") == unique

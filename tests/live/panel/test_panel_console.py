@@ -274,16 +274,6 @@ def test_permission_of_a_namespace_is_for_its_channels_only(
 # what is hostile, or much
 
 
-async def test_what_the_service_keeps_is_shown_as_text(
-    site: ReadySite, operator: httpx.Client, unique: str
-) -> None:
-    evil = f"</code></pre><script>alert('{unique}')</script>"
-    site.publish(f"demo:{unique}", evil)
-    html = run(operator, "history", {"channel": f"demo:{unique}"}).text
-    assert response_of(html)["result"]["publications"][0]["data"] == evil
-    assert "<script>alert" not in html
-
-
 def test_null_character_in_a_name_is_no_crash(
     site: ReadySite, operator: httpx.Client, unique: str
 ) -> None:

@@ -75,10 +75,10 @@ def test_version_without_history_is_an_error_of_the_channel(
     assert '<details class="panel-more" id="more" open>' in html
 
 
-def test_question_and_the_way_back_keep_the_extras(operator: httpx.Client, unique: str) -> None:
+def test_question_and_the_way_back_keep_the_form(operator: httpx.Client, unique: str) -> None:
     names = "\n".join(f"{unique}-{n}" for n in range(11))
     extras = {"tags": 'team="<b>"', "once": unique, "skip_history": "on"}
-    html = send(operator, names, **extras).text
+    html = send(operator, names, '{"t":  "<b>"}', **extras).text
     asked = hidden(html, *extras)
 
     html = post(operator, PAGE, **asked, edit="Back to the form").text
@@ -87,6 +87,9 @@ def test_question_and_the_way_back_keep_the_extras(operator: httpx.Client, uniqu
     assert field(html, "tags") == extras["tags"]
     assert f'name="once" value="{unique}"' in html
     assert re.search('name="skip_history"[^>]*checked', html)
+    assert (field(html, "channel"), field(html, "data")) == (names, '{"t":  "<b>"}')
+    assert "errornote" not in html
+    assert not any(unique in row for row in recent(html))
 
 
 def test_publication_into_many_channels_is_one_line_of_the_last_ones(
@@ -197,18 +200,6 @@ def hidden(html: str, *others: str) -> dict[str, str]:
         name: unescape(form.partition(f'name="{name}" value="')[2].partition('"')[0])
         for name in names
     }
-
-
-def test_way_back_from_the_question_keeps_the_form(operator: httpx.Client, unique: str) -> None:
-    names = "\n".join(f"{unique}-{n}" for n in range(11))
-    html = send(operator, names, '{"t":  "<b>"}').text
-
-    html = post(operator, PAGE, **hidden(html), edit="Back to the form").text
-
-    assert field(html, "channel") == names
-    assert field(html, "data") == '{"t":  "<b>"}'
-    assert "errornote" not in html
-    assert not any(unique in row for row in recent(html))
 
 
 async def test_more_than_a_hundred_subscribers_are_asked_about_first(

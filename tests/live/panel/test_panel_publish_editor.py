@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from functools import partial
 from typing import Any
 
 import pytest
@@ -148,24 +149,24 @@ def test_layout_can_be_undone(screen: PublishScreen) -> None:
     assert screen.texts[1] == '{"a":1}'
 
 
-@pytest.mark.parametrize("action", ["format", "compact"])
-def test_button_leads_to_the_mistake_instead(screen: PublishScreen, action: str) -> None:
+def test_buttons_lead_to_the_mistake_instead(screen: PublishScreen) -> None:
     screen.fill("", "[1\n2]")
-    screen.action(action)
-    assert screen.texts[1] == "[1\n2]"
-    assert screen.cursor == 3
+    for action in ("format", "compact"):
+        screen.action(action)
+        assert (screen.texts[1], screen.cursor) == ("[1\n2]", 3)
 
 
 # what is shown
 
-SIZES = [('"hi"', "4"), ('"\u00e9"', "4"), ('"\u20ac"', "5"), ('"\U0001f600"', "6")]
-"""JSON, and its bytes in UTF-8."""
+
+def says(screen: PublishScreen, words: str) -> bool:
+    return screen.state == words
 
 
-@pytest.mark.parametrize(("text", "size"), SIZES)
-def test_size_is_told_in_bytes(screen: PublishScreen, text: str, size: str) -> None:
-    screen.fill("", text)
-    screen.until(lambda: screen.state == f"Valid JSON, {size} B", "the size")
+def test_size_is_told_in_bytes_of_utf_8(screen: PublishScreen) -> None:
+    for text, size in {'"hi"': 4, '"\u00e9"': 4, '"\u20ac"': 5, '"\U0001f600"': 6}.items():
+        screen.fill("", text)
+        screen.until(partial(says, screen, f"Valid JSON, {size} B"), "the size")
 
 
 def test_marked_line_and_numbers_follow_the_text(screen: PublishScreen) -> None:
@@ -192,13 +193,12 @@ TYPED = [
 ]
 
 
-@pytest.mark.parametrize(
-    ("keys", "text"), TYPED, ids=["open", "margin", "between", "tab", "back", "nothing to take"]
-)
-def test_keys_indent(screen: PublishScreen, keys: list[str], text: str) -> None:
-    screen.data.send_keys(*keys)
-    assert screen.texts[1] == text
-    assert screen.focused == "data"
+def test_keys_indent(screen: PublishScreen) -> None:
+    for keys, text in TYPED:
+        screen.fill("", "")
+        screen.data.send_keys(*keys)
+        assert screen.texts[1] == text
+        assert screen.focused == "data"
 
 
 def test_tab_moves_all_lines_that_are_selected(screen: PublishScreen) -> None:
