@@ -24,9 +24,7 @@ from realtime.config.options import Config
 from realtime.config.reader import InvalidOptions
 from realtime.config.sources import Configuration
 from realtime.engine import factory
-from realtime.engine.factory import Engines
-from realtime.engine.redis.opening import RedisEngines
-from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.factory import Engines, EnginesOfAKind
 from realtime.errors import EngineUnavailable, InternalError, NotServing
 from realtime.hooks.events import SiteEvents
 from realtime.hooks.registry import Registry, registry
@@ -358,11 +356,10 @@ class Serving:
                     self._member.counters = node.counters
             return self._member
 
-    def redis_bus(self, config: Config) -> RedisBus | None:
-        """Return the bus to the Redis that keeps streams and presence; None without Redis."""
-        engines = self._engines.of(config)
+    def engines(self, config: Config) -> EnginesOfAKind:
+        """Return what makes the engines that the options ask for, in this process."""
         with self._lock:
-            return engines.bus(config) if isinstance(engines, RedisEngines) else None
+            return self._engines.of(config)
 
 
 def refuse_on_loop(async_name: str = "") -> None:

@@ -275,8 +275,7 @@ def test_configuration_in_force_is_read_at_the_rim() -> None:
 def test_only_the_factory_knows_all_engines() -> None:
     choosers = {found.by for found in imports("realtime") if within(found.name, OPENING)}
 
-    # and the root, which gives tools for Redis its bus
-    assert choosers == {"realtime.engine.factory", "realtime.serving"}
+    assert choosers == {"realtime.engine.factory"}
 
 
 @pytest.mark.parametrize("package", ["realtime", *APPS])

@@ -6,7 +6,8 @@ from realtime.config import redis_options
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
 from realtime.engine.dummy import DummyStore
-from realtime.engine.redis.opening import RedisEngines
+from realtime.engine.redis.opening import RedisEngines, RunOnKey
+from realtime.engine.redis.redis_bus import RedisBus
 
 
 class MemoryEngines:
@@ -14,6 +15,11 @@ class MemoryEngines:
 
     is_shared = False
     """Whether processes are one service: publishing works from any of them."""
+
+    @staticmethod
+    def answer_timeout(config: Config) -> float:
+        """Return the seconds that a call of the engine may take."""
+        return config.redis_read_timeout
 
     def engine(self, config: Config) -> Engine | None:
         """Return the engine of a node that serves clients; None: a memory engine of its own."""
@@ -31,8 +37,18 @@ class MemoryEngines:
         """Return where the servers of the engine are, without credentials."""
         return []
 
+    def panel_keys(self, config: Config) -> RunOnKey | None:
+        """Return what runs commands on keys of the panel; None where processes share none."""
+        return None
 
-ENGINES: dict[str, type[MemoryEngines | RedisEngines]] = {
+    def redis(self, config: Config) -> RedisBus | None:
+        """Return the bus to the Redis that keeps streams and presence, for its doctor."""
+        return None
+
+
+EnginesOfAKind = MemoryEngines | RedisEngines
+
+ENGINES: dict[str, type[EnginesOfAKind]] = {
     "memory": MemoryEngines,
     redis_options.DUMMY: MemoryEngines,
     "redis": RedisEngines,
@@ -43,6 +59,11 @@ ENGINES: dict[str, type[MemoryEngines | RedisEngines]] = {
 def is_shared(config: Config) -> bool:
     """Return whether processes are one service: publishing works from any of them."""
     return ENGINES[_name(config)].is_shared
+
+
+def answer_timeout(config: Config) -> float:
+    """Return the seconds that a call of the engine may take."""
+    return ENGINES[_name(config)].answer_timeout(config)
 
 
 def is_dummy(config: Config) -> bool:
@@ -56,7 +77,7 @@ class Engines:
     def __init__(self) -> None:
         self._made = {name: kind() for name, kind in ENGINES.items()}
 
-    def of(self, config: Config) -> MemoryEngines | RedisEngines:
+    def of(self, config: Config) -> EnginesOfAKind:
         """Return what makes the engines that the options ask for."""
         return self._made[_name(config)]
 

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import TypeVar
 
@@ -32,7 +32,16 @@ from redis.exceptions import (
 )
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
+from realtime.redis.commands import (
+    Argument,
+    BlockingCalls,
+    Command,
+    Reply,
+    Request,
+    ScriptCall,
+    Wait,
+    in_full,
+)
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import NoScript, master_is_elsewhere
 from realtime.redis.master import MASTER_CHECK_INTERVAL
@@ -58,11 +67,10 @@ _REDIRECTS: dict[type[Exception], str] = {
 }
 """What redis-py makes of `redirects.CODES`."""
 
-K = TypeVar("K", bound=Hashable)
 R = TypeVar("R")
 
 
-class BlockingRedis:
+class BlockingRedis(BlockingCalls):
     """A client for any number of threads; opens connections when they are needed.
 
     A command takes at most the time to get a connection, to open it, and to get a reply.
@@ -84,59 +92,34 @@ class BlockingRedis:
         kind, options = connection_of(self._host, self._timeouts)
         return BlockingPool(partial(kind, **options), self._max_connections, self._timeouts.connect)
 
-    def execute(self, *args: Argument) -> Reply:
-        """Send a command and return its reply.
+    def call(self, request: Request, wait: Wait | None = None) -> Reply:
+        try:
+            return self._confirmed(_by_digest(request), wait)
+        except NoScript:  # not known yet
+            text = in_full(request)
+        return self._confirmed(text, wait)
 
-        Raises:
-            EngineUnavailable: Redis is away or refused, or there is an error anywhere in the reply.
-            NoReply: none came in time; the command may have taken effect.
-        """
-        return self._checked(self._exchange([args])[0])
+    def _confirmed(self, command: Command, wait: Wait | None) -> Reply:
+        if wait is None:
+            return self._checked(self._exchange([command])[0])
+        reply, confirmed = self._exchange([command, wait.command()])
+        self._checked(reply)
+        if (error := shortage(wait, self._host, confirmed)) is not None:
+            raise error
+        return reply
 
     def execute_asking(self, *args: Argument) -> Reply:
         """As `execute`, at the server of a cluster to which the slot of the command is moving."""
         return self._checked(self._exchange([(b"ASKING",), args])[1])
 
-    def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
-        """Run a script and return its reply. Errors as with `execute`.
-
-        Args:
-            script: sent by its digest; by its text where Redis does not know it yet.
-            keys: the keys that the script names KEYS.
-            arguments: what the script names ARGV.
-        """
-        result: R
-        try:
-            result = self.execute(*script.by_digest(keys, arguments))
-        except NoScript:
-            result = self.execute(*script.by_text(keys, arguments))
-        return result
-
-    def run_confirmed(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
-    ) -> R:
-        """Run a script, wait until replicas have what it wrote, and return its reply.
-
-        Raises:
-            EngineUnavailable, NoReply: as with `execute`.
-            TooFewReplicas: a NoReply; Redis ran the script, and may lose what it wrote.
-        """
-        reply, confirmed = self._exchange([script.by_digest(keys, arguments), wait.command()])
-        if isinstance(reply, NoScriptError):
-            reply, confirmed = self._exchange([script.by_text(keys, arguments), wait.command()])
-        result: R = self._checked(reply)
-        if (error := shortage(wait, self._host, confirmed)) is not None:
-            raise error
-        return result
-
     def run_many(
-        self, requests: Iterable[Request], wait: Wait | None = None
+        self, requests: Sequence[Request], waits: Sequence[Wait | None] = ()
     ) -> list[Reply | EngineUnavailable]:
         """Make requests in this order in one round trip; others' commands may come in between.
 
         Args:
             requests: what to do.
-            wait: wait until replicas have all of it.
+            waits: for replicas, of each request; all wait for the longest. None: no request waits.
 
         Returns:
             The reply to each request, or the exception that `execute` would raise for it; or a
@@ -148,22 +131,18 @@ class BlockingRedis:
         """
         known: set[str] = set()
         commands = [_command(request, known) for request in requests]
-        if not commands:
-            return []
-        error_of_all = None
+        wait = max(filter(None, waits), default=None)
         if wait is None:
-            replies = self._exchange(commands)
-        else:
-            *replies, confirmed = self._exchange([*commands, wait.command()])
-            error_of_all = shortage(wait, self._host, confirmed)
+            return self._each_checked(self._exchange(commands)) if commands else []
+        *replies, confirmed = self._exchange([*commands, wait.command()])
         results = self._each_checked(replies)
-        if error_of_all is None:
-            return results
-        return [
-            result if isinstance(result, EngineUnavailable) else error_of_all for result in results
-        ]
+        if (error := shortage(wait, self._host, confirmed)) is not None:
+            for index, result in enumerate(results):
+                if waits[index] is not None and not isinstance(result, EngineUnavailable):
+                    results[index] = error
+        return results
 
-    def read_many(self, calls: Sequence[ScriptCall[R]]) -> list[R | EngineUnavailable]:
+    def read_many(self, calls: Sequence[Request]) -> list[Reply | EngineUnavailable]:
         """Run scripts that only read, in one round trip, and without their texts.
 
         A second one is for those that Redis does not know yet: they have no order.
@@ -173,13 +152,16 @@ class BlockingRedis:
         """
         if not calls:
             return []
-        commands = [script.by_digest(keys, arguments) for script, keys, arguments in calls]
-        results = self._each_checked(self._exchange(commands))
+        results = self._each_checked(self._exchange([_by_digest(call) for call in calls]))
         unknown = [index for index, result in enumerate(results) if isinstance(result, NoScript)]
         again = self.run_many([calls[index] for index in unknown])
         for index, result in zip(unknown, again, strict=True):
             results[index] = result
         return results
+
+    def server(self, away: EngineUnavailable | None = None) -> BlockingRedis:
+        """Return the client itself; see `blocking_cluster.BlockingRoute.server`."""
+        return self
 
     def close(self) -> None:
         """Close the connections, also those that are in use; they are opened again when needed."""
@@ -291,32 +273,6 @@ class BlockingRedis:
         return unavailable
 
 
-def in_groups(
-    keys: Sequence[K], send: Callable[[K, Sequence[int]], list[R | EngineUnavailable]]
-) -> list[R | EngineUnavailable]:
-    """Send requests group by group.
-
-    Args:
-        keys: the group of each request, such as its server.
-        send: called with each group and the indexes of its requests; returns their results. What
-            it raises is the result of each.
-
-    Returns:
-        The results of all requests.
-    """
-    groups: dict[K, list[int]] = {}
-    for index, key in enumerate(keys):
-        groups.setdefault(key, []).append(index)
-    results: dict[int, R | EngineUnavailable] = {}
-    for key, group in groups.items():
-        try:
-            replies = send(key, group)
-        except EngineUnavailable as error:
-            replies = [error] * len(group)
-        results.update(zip(group, replies, strict=True))
-    return [results[index] for index in range(len(keys))]
-
-
 def _read(connection: AbstractConnection) -> Reply:
     try:
         # the next replies of a batch can still be read; who calls closes what is left unread
@@ -325,15 +281,18 @@ def _read(connection: AbstractConnection) -> Reply:
         return error
 
 
+def _by_digest(request: Request) -> Command:
+    if isinstance(request, ScriptCall):
+        return request.script.by_digest(request.keys, request.arguments)
+    return request
+
+
 def _command(request: Request, known: set[str]) -> Command:
     """Return the command of a request. Scripts not `known` on this connection bring their text."""
-    if not isinstance(request, ScriptCall):
-        return request
-    script, keys, arguments = request
-    if script.sha in known:
-        return script.by_digest(keys, arguments)
-    known.add(script.sha)
-    return script.by_text(keys, arguments)
+    if not isinstance(request, ScriptCall) or request.script.sha in known:
+        return _by_digest(request)
+    known.add(request.script.sha)
+    return in_full(request)
 
 
 def _first_error(reply: Reply) -> Exception | None:

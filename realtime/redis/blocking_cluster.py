@@ -8,28 +8,81 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, NamedTuple, TypeVar
+from collections.abc import Sequence
+from typing import NamedTuple
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.blocking import BlockingRedis, in_groups
+from realtime.redis.blocking import BlockingRedis
 from realtime.redis.cluster import MAX_RETRY_DELAY, QUICK_TURNS, RETRY_DELAY
-from realtime.redis.commands import Argument, Command, Reply, Request, Script, ScriptCall, Wait
+from realtime.redis.commands import BlockingCalls, Command, Reply, Request, Wait, in_full
 from realtime.redis.hosts import Place, Timeouts
 from realtime.redis.redirects import Redirected
 from realtime.redis.replicas import TooFewReplicas, shortage
 from realtime.redis.slot_map import QUESTION, SlotMap
 
-R = TypeVar("R")
-
 
 class Routed(NamedTuple):
     """A request on its way."""
 
-    route: BlockingRoute
+    client: BlockingRedis | BlockingRoute
     request: Request
     wait: Wait | None = None
     """For replicas, after it."""
+
+
+def run_many(requests: Sequence[Routed], *, reads: bool = False) -> list[Reply | EngineUnavailable]:
+    """Make requests in one round trip to each server. Those to one shard keep their order.
+
+    Args:
+        requests: what to do.
+        reads: they are scripts that only read.
+
+    Returns:
+        The reply to each, or an exception; see `BlockingRedis.run_many` and `read_many`.
+    """
+    results: list[Reply | EngineUnavailable] = [None] * len(requests)
+    for server, indexes in _by_server([each.client for each in requests]).items():
+        group = [requests[index] for index in indexes]
+        try:
+            if isinstance(server, EngineUnavailable):
+                raise server
+            some = [each.request for each in group]
+            waits = [each.wait for each in group]
+            replies = server.read_many(some) if reads else server.run_many(some, waits)
+        except EngineUnavailable as error:
+            replies = [error] * len(group)
+            if isinstance(route := group[0].client, BlockingRoute) and error is not server:
+                route.doubt()
+        for index, each, reply in zip(indexes, group, replies, strict=True):
+            results[index] = _again(each, reply) if isinstance(reply, Redirected) else reply
+    return results
+
+
+def _by_server(
+    clients: Sequence[BlockingRedis | BlockingRoute],
+) -> dict[BlockingRedis | EngineUnavailable, list[int]]:
+    """Return the server of each client, or why there is none, with the indexes of its clients."""
+    servers: dict[BlockingRedis | BlockingRoute, BlockingRedis | EngineUnavailable] = {}
+    away: EngineUnavailable | None = None
+    for client in dict.fromkeys(clients):
+        try:
+            servers[client] = client.server(away)
+        except EngineUnavailable as error:
+            servers[client] = away = error
+    groups: dict[BlockingRedis | EngineUnavailable, list[int]] = {}
+    for index, client in enumerate(clients):
+        groups.setdefault(servers[client], []).append(index)
+    return groups
+
+
+def _again(routed: Routed, redirected: Redirected) -> Reply | EngineUnavailable:
+    """Make a request that was redirected once more. Those of one slot keep their order."""
+    if isinstance(routed.client, BlockingRedis):
+        return redirected
+    try:
+        return routed.client.call(routed.request, routed.wait, redirected)
+    except EngineUnavailable as error:
+        return error
 
 
 class BlockingCluster:
@@ -77,74 +130,6 @@ class BlockingCluster:
             if place not in used and (client := self._clients.pop(place, None)) is not None:
                 client.close_idle()
 
-    def run_many(self, requests: Sequence[Routed]) -> list[Reply | EngineUnavailable]:
-        """Make requests in one round trip to each server. Those to one slot keep their order.
-
-        Returns:
-            The reply to each, or an exception; see `BlockingRedis.run_many`.
-        """
-
-        def send(place: Place | EngineUnavailable, group: Sequence[int]) -> list[Reply]:
-            some = [requests[index] for index in group]
-            wait = max((each.wait for each in some if each.wait), default=None)
-            return self.send(place, some, lambda client, them: client.run_many(them, wait))
-
-        return in_groups(self._places([each.route for each in requests]), send)
-
-    def read_many(self, calls: Sequence[Routed]) -> list[Reply | EngineUnavailable]:
-        """Run scripts that only read, in one round trip to each server; see `run_many`."""
-
-        def send(place: Place | EngineUnavailable, group: Sequence[int]) -> list[Reply]:
-            return self.send(place, [calls[index] for index in group], BlockingRedis.read_many)
-
-        return in_groups(self._places([each.route for each in calls]), send)
-
-    def _places(self, routes: Sequence[BlockingRoute]) -> list[Place | EngineUnavailable]:
-        """Return the server of each route, or why there is none."""
-        places: dict[BlockingRoute, Place | EngineUnavailable] = {}
-        away: EngineUnavailable | None = None
-        for route in dict.fromkeys(routes):
-            if away is not None and not self.map.places:  # each question would take its time
-                places[route] = away
-                continue
-            try:
-                places[route] = route.place()
-            except EngineUnavailable as error:
-                places[route] = away = error
-        return [places[route] for route in routes]
-
-    def send(
-        self,
-        place: Place | EngineUnavailable,
-        group: Sequence[Routed],
-        send: Callable[[BlockingRedis, Sequence[Any]], list[Reply | EngineUnavailable]],
-    ) -> list[Reply | EngineUnavailable]:
-        """Send requests together to a server, and those again that were redirected.
-
-        Args:
-            place: the server; or the exception to raise, because there is none.
-            group: the requests.
-            send: sends them to the client of a server.
-
-        Raises:
-            EngineUnavailable: the server is away.
-        """
-        if isinstance(place, EngineUnavailable):
-            raise place
-        try:
-            results = send(self.client(place), [each.request for each in group])
-        except EngineUnavailable:
-            self.doubt(place)
-            raise
-        for index, each in enumerate(group):
-            redirected = results[index]
-            if isinstance(redirected, Redirected):
-                try:
-                    results[index] = each.route.again(each.request, each.wait, redirected)
-                except EngineUnavailable as error:
-                    results[index] = error
-        return results
-
     def _ask(self, place: Place) -> Reply:
         """Ask one server, for no longer than a connection may take: the caller has waited."""
         connect = self.timeouts.connect
@@ -170,54 +155,12 @@ class BlockingCluster:
             self._clients.popitem()[1].close()
 
 
-class BlockingRoute:
-    """The way to the server of one slot: has the methods of `BlockingRedis`."""
+class BlockingRoute(BlockingCalls):
+    """The way to the server of one slot."""
 
     def __init__(self, cluster: BlockingCluster, slot: int) -> None:
         self.cluster = cluster
         self._slot = slot
-
-    def execute(self, *args: Argument) -> Reply:
-        """As `BlockingRedis.execute`."""
-        return self._call(lambda client: client.execute(*args), args)
-
-    def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
-        """As `BlockingRedis.run`."""
-        result: R = self._call(
-            lambda client: client.run(script, keys, arguments), script.by_text(keys, arguments)
-        )
-        return result
-
-    def run_confirmed(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
-    ) -> R:
-        """As `BlockingRedis.run_confirmed`."""
-        result: R = self._call(
-            lambda client: client.run_confirmed(script, keys, arguments, wait),
-            script.by_text(keys, arguments),
-            wait,
-        )
-        return result
-
-    def run_many(
-        self, requests: Iterable[Request], wait: Wait | None = None
-    ) -> list[Reply | EngineUnavailable]:
-        """As `BlockingRedis.run_many`; what is redirected is sent again, in its order."""
-        group = [Routed(self, request, wait) for request in requests]
-        return self.cluster.send(
-            self.place(), group, lambda client, some: client.run_many(some, wait)
-        )
-
-    def again(self, request: Request, wait: Wait | None, redirected: Redirected) -> Reply:
-        """Make a request again that was redirected. Errors as `BlockingRedis.execute`."""
-        if not isinstance(request, ScriptCall):
-            return self._call(lambda client: client.execute(*request), request, None, redirected)
-        text = request.script.by_text(request.keys, request.arguments)
-        if wait is None:
-            return self._call(lambda client: client.run(*request), text, None, redirected)
-        return self._call(
-            lambda client: client.run_confirmed(*request, wait), text, wait, redirected
-        )
 
     def place(self) -> Place:
         """Return the server of the slot, as the map says.
@@ -232,23 +175,33 @@ class BlockingRoute:
             raise slots.unserved(self._slot)
         return slots.places[self._slot]
 
-    def _call(
-        self,
-        send: Callable[[BlockingRedis], Reply],
-        command: Command,
-        wait: Wait | None = None,
-        redirected: Redirected | None = None,
-    ) -> Reply:
-        """Send, and again where a server says so, until there is a reply.
+    def server(self, away: EngineUnavailable | None = None) -> BlockingRedis:
+        """Return the client of the server of the slot, as the map says.
 
         Args:
-            send: sends to a server.
-            command: the same, for a server to which the slot is moving.
-            wait: for replicas, after `command`.
+            away: why no server could be asked a moment ago: each question would take its time.
+
+        Raises:
+            EngineUnavailable: the cluster is away, or the slot has no server.
+        """
+        if away is not None and not self.cluster.map.places:
+            raise away
+        return self.cluster.client(self.place())
+
+    def doubt(self) -> None:
+        """See `BlockingCluster.doubt`, about the server of the slot."""
+        self.cluster.doubt(self.cluster.map.places.get(self._slot))
+
+    def call(
+        self, request: Request, wait: Wait | None = None, redirected: Redirected | None = None
+    ) -> Reply:
+        """As `BlockingRedis.call`, and again where a server says so, until there is a reply.
+
+        Args:
             redirected: what a server has answered already.
 
         Raises:
-            EngineUnavailable: as `BlockingRedis.execute`; or the slot is moving for too long.
+            EngineUnavailable: also if the slot is moving for too long.
         """
         deadline = time.monotonic() + self.cluster.timeouts.answer
         delay, turns = RETRY_DELAY, 0
@@ -258,7 +211,7 @@ class BlockingRoute:
                 if redirected is not None:
                     error, redirected = redirected, None
                     raise error
-                return send(self.cluster.client(place))
+                return self.cluster.client(place).call(request, wait)
             except Redirected as error:
                 asked = self._heed(error)
                 turns += 1
@@ -273,7 +226,7 @@ class BlockingRoute:
                 raise
             if asked is not None:
                 try:
-                    return self._ask(asked, command, wait)
+                    return self._ask(asked, in_full(request), wait)
                 except Redirected as error:
                     redirected = error if error.code == "MOVED" else None
                     time.sleep(delay)

@@ -18,11 +18,10 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, TypeVar
+from collections.abc import Callable
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Argument, Command, Reply, Script, Wait
+from realtime.redis.commands import Calls, Command, Reply, Request, Wait, in_full
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Place, Timeouts
 from realtime.redis.redirects import Redirected
@@ -36,7 +35,6 @@ MAX_RETRY_DELAY = 0.2
 QUICK_TURNS = 3
 """Redirects that a call follows at once; servers that send it to each other must not be flooded."""
 
-R = TypeVar("R")
 Servers = dict[Place, Connection]
 Turn = asyncio.Future[EngineUnavailable | None]
 """A call that waits to send, or to be refused."""
@@ -179,7 +177,7 @@ _closing: set[asyncio.Future[None]] = set()
 """Connections that are being closed: asyncio keeps no task alive by itself."""
 
 
-class Route:
+class Route(Calls):
     """See the module."""
 
     def __init__(self, cluster: LoopCluster, slot: int, servers: Servers) -> None:
@@ -198,45 +196,11 @@ class Route:
         self._delay = 0.0
         """Seconds that the next turn waits."""
 
-    async def execute(self, *args: Argument) -> Reply:
-        """As `Connection.execute`."""
-        return await self._call(lambda link: link.execute(*args), args)
-
-    async def run(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
-    ) -> R:
-        """As `Connection.run`."""
-        result: R = await self._call(
-            lambda link: link.run(script, keys, arguments), script.by_text(keys, arguments)
-        )
-        return result
-
-    async def run_confirmed(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
-    ) -> R:
-        """As `Connection.run_confirmed`."""
-        result: R = await self._call(
-            lambda link: link.run_confirmed(script, keys, arguments, wait),
-            script.by_text(keys, arguments),
-            wait,
-        )
-        return result
-
-    async def _call(
-        self,
-        send: Callable[[Connection], Awaitable[Any]],
-        command: Command,
-        wait: Wait | None = None,
-    ) -> Reply:
-        """Send, and again where a server says so, until there is a reply.
-
-        Args:
-            send: sends in this turn of the loop, if the connection is in use.
-            command: the same, for a server to which the slot is moving.
-            wait: for replicas, after `command`.
+    async def call(self, request: Request, wait: Wait | None = None) -> Reply:
+        """As `Connection.call`, and again where a server says so, until there is a reply.
 
         Raises:
-            EngineUnavailable: as `Connection.execute`; or the slot is moving for too long.
+            EngineUnavailable: also if the slot is moving for too long.
         """
         cluster = self._cluster
         if self._turning is not None or self._slot not in cluster.map.places:
@@ -249,9 +213,9 @@ class Route:
             try:
                 if asked is not None:
                     link = cluster.connection(self._servers, asked)
-                    return await _send_asking(link, command, wait)
+                    return await _send_asking(link, in_full(request), wait)
                 place = cluster.map.places[self._slot]
-                return await send(cluster.connection(self._servers, place))
+                return await cluster.connection(self._servers, place).call(request, wait)
             except Redirected as error:
                 turns += 1
                 if asyncio.get_running_loop().time() > deadline:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -74,3 +75,58 @@ class Wait(NamedTuple):
 
 Request = Command | ScriptCall[Any]
 """One round trip."""
+
+
+def in_full(request: Request) -> Command:
+    """Return the command of a request. A script brings its text along."""
+    if isinstance(request, ScriptCall):
+        return request.script.by_text(request.keys, request.arguments)
+    return request
+
+
+class Calls(ABC):
+    """Makes requests from an event loop."""
+
+    @abstractmethod
+    async def call(self, request: Request, wait: Wait | None = None) -> Reply:
+        """Make a request and return its reply.
+
+        Requests leave in the order in which the calls begin, also while there is no connection.
+
+        Args:
+            request: what to do.
+            wait: wait until replicas have what it wrote. It keeps its order among such calls.
+
+        Raises:
+            EngineUnavailable: Redis is away or refused, or there is an error anywhere in the reply.
+            NoReply: none came in time; the request may have taken effect.
+            TooFewReplicas: a NoReply; Redis made the request, and may lose what it wrote.
+        """
+
+    async def execute(self, *args: Argument) -> Reply:
+        """Send a command and return its reply; see `call`."""
+        return await self.call(args)
+
+    async def run(
+        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
+    ) -> R:
+        """Run a script and return its reply; see `call`."""
+        result: R = await self.call(ScriptCall(script, keys, arguments))
+        return result
+
+
+class BlockingCalls(ABC):
+    """Makes requests from a thread. Each takes as long as its reply."""
+
+    @abstractmethod
+    def call(self, request: Request, wait: Wait | None = None) -> Reply:
+        """Make a request and return its reply. Arguments and errors as `Calls.call`."""
+
+    def execute(self, *args: Argument) -> Reply:
+        """Send a command and return its reply; see `call`."""
+        return self.call(args)
+
+    def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
+        """Run a script and return its reply; see `call`."""
+        result: R = self.call(ScriptCall(script, keys, arguments))
+        return result

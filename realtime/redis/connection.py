@@ -21,24 +21,23 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Sequence
-from typing import TypeVar
+from collections.abc import Callable
+from functools import partial
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Argument, Reply, Script, ScriptCall, Wait
+from realtime.redis.commands import Argument, Calls, Reply, Request, ScriptCall, Wait, in_full
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.link import Link, NoScript, encode
 from realtime.redis.master import Master
 from realtime.redis.replicas import ReplicaWaits
 
-R = TypeVar("R")
 Send = Callable[[Link], asyncio.Future[Reply]]
 """Sends a command on a link."""
 Waiting = tuple[asyncio.Future[asyncio.Future[Reply]], Send]
 """A caller that waits for a link, and what it will send."""
 
 
-class Connection:
+class Connection(Calls):
     """Connects when it is needed, and again after a loss. Belongs to one event loop."""
 
     def __init__(self, host: Host, timeouts: Timeouts, master: Master | None = None) -> None:
@@ -59,19 +58,17 @@ class Connection:
         """Those whose script Redis forgot: they began before any in `_waiting`."""
         self._closed = False
 
-    async def execute(self, *args: Argument) -> Reply:
-        """Send a command and return its reply.
-
-        Commands leave in the order in which the calls begin, also when they wait for a link.
-
-        Raises:
-            EngineUnavailable: Redis is away or refused, or there is an error anywhere in the reply.
-            NoReply: none came in time; the command may have taken effect.
-        """
+    async def call(self, request: Request, wait: Wait | None = None) -> Reply:
+        send = self._sending(partial(_send, request), wait)
         link = self._link
-        if link is None or link.lost is not None:
-            return _checked(await (await self._connect(lambda link: link.send(encode(args)))))
-        return _checked(await link.send(encode(args)))
+        try:
+            if link is None or link.lost is not None:
+                return _checked(await (await self._connect(send)), wait)
+            return _checked(await send(link), wait)
+        except NoScript:
+            text = encode(in_full(request))
+        send = self._sending(lambda link: link.send(text), wait)
+        return _checked(await (await self._repeat(send)), wait)
 
     async def execute_asking(self, *args: Argument) -> Reply:
         """As `execute`, at the server of a cluster to which the slot of the command is moving."""
@@ -85,58 +82,10 @@ class Connection:
             return _checked(await (await self._connect(send)))
         return _checked(await send(link))
 
-    async def run(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
-    ) -> R:
-        """Run a script and return its reply. Order and errors as with `execute`."""
-        link = self._link
-        result: R
-        try:
-            if link is None or link.lost is not None:
-                call = ScriptCall(script, keys, arguments)
-                result = _checked(await (await self._connect(lambda link: _send(link, *call))))
-            else:
-                result = _checked(await _send(link, script, keys, arguments))
-            return result
-        except NoScript:
-            text = encode(script.by_text(keys, arguments))
-        result = _checked(await (await self._repeat(lambda link: link.send(text))))
-        return result
-
-    async def run_confirmed(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument], wait: Wait
-    ) -> R:
-        """Run a script, and wait until replicas have what it wrote.
-
-        Order and errors as with `run`.
-
-        Raises:
-            TooFewReplicas: a NoReply; Redis ran the script, and may lose what it wrote.
-        """
-        link = self._link
-        send = self._confirming(lambda link: _send(link, script, keys, arguments), wait)
-        if link is None or link.lost is not None:
-            replies = await (await self._connect(send))
-        else:
-            replies = await send(link)
-        if not isinstance(replies, EngineUnavailable) and isinstance(replies[0], NoScript):
-            text = encode(script.by_text(keys, arguments))
-            send = self._confirming(lambda link: link.send(text), wait)
-            replies = await (await self._repeat(send))
-        reply: Reply
-        shortage: EngineUnavailable | None
-        reply, shortage = (replies, None) if isinstance(replies, EngineUnavailable) else replies
-        error = reply if isinstance(reply, EngineUnavailable) else shortage
-        if error is not None:
-            try:
-                raise error
-            finally:
-                del error, reply, replies, shortage
-        result: R = reply
-        return result
-
-    def _confirming(self, send: Send, wait: Wait) -> Send:
-        """Return what sends as `send`, and adds why replicas may not have it to the reply."""
+    def _sending(self, send: Send, wait: Wait | None) -> Send:
+        """Return what sends as `send`; to a reply it adds why replicas may not have it."""
+        if wait is None:
+            return send
 
         def send_both(link: Link) -> asyncio.Future[Reply]:
             reply = send(link)
@@ -247,8 +196,12 @@ class Connection:
             caller.set_result(reply)
 
 
-def _checked(reply: Reply) -> Reply:
+def _checked(reply: Reply, wait: Wait | None = None) -> Reply:
     """Return a reply, or raise it if it is an error. The caller has no variable of it."""
+    if wait is not None and type(reply) is list:
+        answer, shortage = reply
+        reply = answer if isinstance(answer, EngineUnavailable) else shortage or answer
+        del answer, shortage
     if isinstance(reply, EngineUnavailable):
         try:
             raise reply
@@ -257,9 +210,10 @@ def _checked(reply: Reply) -> Reply:
     return reply
 
 
-def _send(
-    link: Link, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
-) -> asyncio.Future[Reply]:
+def _send(request: Request, link: Link) -> asyncio.Future[Reply]:
+    if not isinstance(request, ScriptCall):
+        return link.send(encode(request))
+    script, keys, arguments = request
     if script.sha in link.scripts:
         return link.send(encode(script.by_digest(keys, arguments)))
     # the first call on each link brings the text, so that after a restart of Redis a thousand

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from realtime.cluster.member import Member
 from realtime.config.options import Config
+from realtime.engine import factory
 from realtime.errors import (
     EngineUnavailable,
     Error,
@@ -173,7 +174,7 @@ class _Run:
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._deadline = time.monotonic() + member.config.redis_read_timeout
+        self._deadline = time.monotonic() + factory.answer_timeout(member.config)
         self._away = False
 
     async def reply(self, command: _Command, method: int) -> bytes:

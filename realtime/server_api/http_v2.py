@@ -14,6 +14,7 @@ from msgspec import Raw, Struct
 
 from realtime.cluster.member import Member
 from realtime.config.options import Config
+from realtime.engine import factory
 from realtime.errors import (
     BadRequest,
     EngineUnavailable,
@@ -134,7 +135,7 @@ class _Batch:
 
     def __init__(self, member: Member) -> None:
         self._member = member
-        self._deadline = time.monotonic() + member.config.redis_read_timeout
+        self._deadline = time.monotonic() + factory.answer_timeout(member.config)
         self._away = False
 
     async def run(self, body: bytes) -> bytes:

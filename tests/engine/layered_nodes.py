@@ -11,9 +11,7 @@ from channels_redis.core import RedisChannelLayer as CoreChannelLayer
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.config.reader import load
-from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from tests.engine.redis_bench import close_layer
@@ -44,13 +42,13 @@ LAYERS: dict[str, Callable[[str, str], Any]] = {
 def two_step_node(server: RedisServer, prefix: str, foreign: Any) -> Node:
     """A node whose messages a third-party layer sends."""
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    return Node(load({}), RedisEngine(ForeignNodeBus(layer.bus, foreign), prefix))
+    return Node(load({}), RedisEngine(layer.bus, prefix, layer=foreign))
 
 
 def own_node(servers: Sequence[RedisServer], prefix: str, **options: Any) -> Node:
     """A node whose messages the service's own layer sends. `options`: those of the layer."""
     layer = RedisChannelLayer(hosts=[server.url for server in servers], prefix=prefix, **options)
-    return Node(load({}), RedisEngine(RedisNodeBus(layer.bus), prefix))
+    return Node(load({}), RedisEngine(layer.bus, prefix))
 
 
 @asynccontextmanager

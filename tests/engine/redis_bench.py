@@ -14,9 +14,7 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.broker import DEFAULT_META, MetaSettings
-from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
@@ -69,11 +67,7 @@ class RedisBench(Bench):
         )
         if cluster:
             self.layer.bus = cluster_bus(cluster, prefix, partitions)
-        redis_bus = self.layer.bus
-        bus: RedisNodeBus = (
-            RedisNodeBus(redis_bus) if foreign is None else ForeignNodeBus(redis_bus, foreign)
-        )
-        super().__init__(RedisEngine(bus, prefix, meta), self._elapse)
+        super().__init__(RedisEngine(self.layer.bus, prefix, meta, foreign), self._elapse)
 
     async def _elapse(self, seconds: float) -> None:
         for server in self.servers:

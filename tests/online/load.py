@@ -23,7 +23,6 @@ from typing import Any
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.hooks import Events
@@ -72,7 +71,7 @@ async def serve(url: str, path: str, watches: str) -> None:
     """Be a node that does what lines of the standard input say. `watches`: "1" or "0"."""
     log = Log(path)
     layer = RedisChannelLayer(hosts=[url], prefix=PREFIX)
-    engine = RedisEngine(RedisNodeBus(layer.bus), PREFIX)
+    engine = RedisEngine(layer.bus, PREFIX)
     node = Node(load({}), engine, events=log, lists_users=True)
     await node.start()
     if watches == "1":

@@ -15,7 +15,6 @@ from django.test.utils import CaptureQueriesContext
 from pytest_django import DjangoDbBlocker
 
 from realtime.config.reader import load
-from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
@@ -115,7 +114,7 @@ async def nodes(redis_server: RedisServer, unique: str) -> AsyncIterator[list[No
     made = []
     for _ in range(2):
         layer = RedisChannelLayer(hosts=[redis_server.url], prefix=unique)
-        engine = RedisEngine(RedisNodeBus(layer.bus), unique)
+        engine = RedisEngine(layer.bus, unique)
         made.append(Node(load({}), engine, lists_users=True))
     for node in made:
         await node.start()

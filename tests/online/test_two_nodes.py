@@ -13,7 +13,6 @@ from realtime.cluster.sweeper import CLAIM
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.lists import Kind
-from realtime.engine.redis.bus import RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.hooks import Events
@@ -54,7 +53,7 @@ class Site:
     def __init__(self, server: RedisServer, prefix: str) -> None:
         layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
         self.events = RecordingEvents()
-        engine = RedisEngine(RedisNodeBus(layer.bus), prefix)
+        engine = RedisEngine(layer.bus, prefix)
         self.node = Node(load({}), engine, events=self.events, lists_users=True)
         self.engine = engine
         self.clients: dict[str, RecordingClient] = {}
@@ -300,7 +299,7 @@ async def test_node_that_comes_back_lists_its_users_anew(
 
 async def test_without_the_app_no_users_are_listed(redis_server: RedisServer, unique: str) -> None:
     layer = RedisChannelLayer(hosts=[redis_server.url], prefix=unique)
-    node = Node(load({}), RedisEngine(RedisNodeBus(layer.bus), unique))
+    node = Node(load({}), RedisEngine(layer.bus, unique))
     await node.start()
     node.hub.add(RecordingClient("A", "7"))
     assert list(await node.lists.names(Kind.USERS)) == []

@@ -11,9 +11,9 @@ from typing import Any
 import pytest
 
 from realtime.errors import EngineUnavailable, NoReply
-from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
+from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute, Routed, run_many
 from realtime.redis.cluster import LoopCluster, Route
-from realtime.redis.commands import Script, ScriptCall, Wait
+from realtime.redis.commands import Request, Script, ScriptCall, Wait
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.slot_map import SlotMap
 from realtime.redis.slots import slot_of
@@ -112,8 +112,12 @@ async def test_keys_that_have_moved_are_found_while_the_slot_is_moving(
     await way("execute", "RPUSH", key, "meanwhile")
     await way("run", APPEND_BOTH, [key, key], ["by script"])
     if isinstance(way.route, BlockingRoute):
-        batch = [("RPUSH", key, "batch"), ScriptCall(APPEND_BOTH, [key, key], ["script"])]
-        assert await way("run_many", batch) == [5, 7]
+        batch: list[Request] = [
+            ("RPUSH", key, "batch"),
+            ScriptCall(APPEND_BOTH, [key, key], ["script"]),
+        ]
+        routed = [Routed(way.route, each) for each in batch]
+        assert await asyncio.to_thread(run_many, routed) == [5, 7]
     moving.end_move(way.slot, target)
 
     entries = await way("execute", "LRANGE", key, 0, 3)
@@ -169,9 +173,9 @@ async def test_replicas_are_waited_for_at_the_server_of_the_slot(
     keys = [f"{{{unique}}}"] * 2
     await asyncio.to_thread(moving.move, way.slot, other_than(moving, moving.owner(way.slot)))
 
-    assert await way("run_confirmed", APPEND_BOTH, keys, ["x"], Wait(0, 100)) == 2
+    assert await way("call", ScriptCall(APPEND_BOTH, keys, ["x"]), Wait(0, 100)) == 2
     with pytest.raises(EngineUnavailable, match="0 of 1 replicas"):
-        await way("run_confirmed", APPEND_BOTH, keys, ["x"], Wait(1, 1))
+        await way("call", ScriptCall(APPEND_BOTH, keys, ["x"]), Wait(1, 1))
 
 
 def test_thread_does_not_wait_for_the_server_that_failed_to_say_where_its_slot_is(

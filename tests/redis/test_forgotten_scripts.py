@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 import pytest
 
 from realtime.redis import link
-from realtime.redis.commands import Script, Wait
+from realtime.redis.commands import Script, ScriptCall, Wait
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
 from tests.redis.scripted_server import OK, ScriptedServer
@@ -27,7 +27,7 @@ async def run(connection: Connection, number: int) -> int:
 
 
 async def run_confirmed(connection: Connection, number: int) -> int:
-    return await connection.run_confirmed(NOTE, ["notes"], [number], Wait(0, 100))
+    return await connection.call(ScriptCall(NOTE, ["notes"], [number]), Wait(0, 100))
 
 
 def forget(command: list[bytes]) -> bytes:

@@ -14,7 +14,7 @@ from typing import Protocol
 import pytest
 
 from realtime.errors import EngineUnavailable
-from realtime.redis.commands import Script, Wait
+from realtime.redis.commands import Script, ScriptCall, Wait
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.pubsub import PubSub
@@ -68,7 +68,7 @@ class Confirmer:
     async def use(self) -> bool:
         asked = [next(self._numbers) for _ in range(3)]
         replies = await asyncio.gather(
-            *(self._connection.run_confirmed(ECHO, (), (n,), Wait(0, 10)) for n in asked),
+            *(self._connection.call(ScriptCall(ECHO, (), (n,)), Wait(0, 10)) for n in asked),
             return_exceptions=True,
         )
         for number, reply in zip(asked, replies, strict=True):

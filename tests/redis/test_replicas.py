@@ -60,10 +60,12 @@ def run(
     connection, blocking = open_connection(pair.master.url), open_blocking(pair.master.url)
 
     async def on_loop(script: Script[int], argument: Any, wait: Wait) -> int:
-        return await connection.run_confirmed(script, ("list",), (argument,), wait)
+        return await connection.call(ScriptCall(script, ("list",), (argument,)), wait)
 
     async def in_thread(script: Script[int], argument: Any, wait: Wait) -> int:
-        return await asyncio.to_thread(blocking.run_confirmed, script, ("list",), (argument,), wait)
+        return await asyncio.to_thread(
+            blocking.call, ScriptCall(script, ("list",), (argument,)), wait
+        )
 
     return on_loop if request.param == "loop" else in_thread
 
@@ -127,11 +129,11 @@ async def test_one_wait_serves_all_that_were_sent_before_it(
     pair: Pair, open_connection: Callable[..., Connection]
 ) -> None:
     connection = open_connection(pair.master.url)
-    await connection.run_confirmed(PUSH, ("list",), ("first",), WAIT)
+    await connection.call(ScriptCall(PUSH, ("list",), ("first",)), WAIT)
     before = pair.waits()
 
     numbers = await asyncio.gather(
-        *(connection.run_confirmed(PUSH, ("list",), (n,), WAIT) for n in range(500))
+        *(connection.call(ScriptCall(PUSH, ("list",), (n,)), WAIT) for n in range(500))
     )
 
     assert numbers == [*range(2, 502)]
@@ -143,17 +145,17 @@ async def test_callers_that_come_while_others_wait_are_served_by_the_next_wait(
     pair: Pair, open_connection: Callable[..., Connection]
 ) -> None:
     connection = open_connection(pair.master.url)
-    await connection.run_confirmed(PUSH, ("list",), ("first",), WAIT)
+    await connection.call(ScriptCall(PUSH, ("list",), ("first",)), WAIT)
     before = pair.waits()
     pair.replica.freeze()
     try:
-        first = asyncio.create_task(connection.run_confirmed(PUSH, ("list",), (0,), WAIT))
+        first = asyncio.create_task(connection.call(ScriptCall(PUSH, ("list",), (0,)), WAIT))
         with pair.master.client() as client:
             async with asyncio.timeout(10):
                 while not client.info("clients")["blocked_clients"]:
                     await asyncio.sleep(0.01)
         others = [
-            asyncio.create_task(connection.run_confirmed(PUSH, ("list",), (n,), WAIT))
+            asyncio.create_task(connection.call(ScriptCall(PUSH, ("list",), (n,)), WAIT))
             for n in range(1, 50)
         ]
         await asyncio.sleep(0)
@@ -173,13 +175,13 @@ async def test_threads_wait_once_for_a_batch(
     blocking = open_blocking(pair.master.url)
     calls = [ScriptCall(PUSH, ("list",), (n,)) for n in range(20)]
 
-    assert await asyncio.to_thread(blocking.run_many, calls, WAIT) == [*range(1, 21)]
+    assert await asyncio.to_thread(blocking.run_many, calls, [WAIT] * 20) == [*range(1, 21)]
     assert (pair.replicated(), pair.waits()) == (20, 1)
 
     pair.replica.freeze()
     try:
         requests: list[Request] = [calls[0], ("GET", "list"), calls[1]]
-        results = await asyncio.to_thread(blocking.run_many, requests, SHORT)
+        results = await asyncio.to_thread(blocking.run_many, requests, [SHORT] * len(requests))
     finally:
         pair.replica.resume()
     assert [type(result) for result in results] == [

@@ -19,14 +19,11 @@ from realtime.channel_rules import INTERNAL
 from realtime.engine.base import History, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.redis import records
-from realtime.engine.redis.bus import Bus, RedisNodeBus
 from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.group_message import (
-    GroupMessage,
-    Message,
-    OnceSettings,
-    StreamSettings,
-)
+from realtime.engine.redis.foreign import ForeignGroups, Send
+from realtime.engine.redis.group_message import Message
+from realtime.engine.redis.groups import RedisGroups
+from realtime.engine.redis.redis_bus import ShardRequest
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.errors import EngineUnavailable
@@ -37,7 +34,7 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
-from realtime.redis.commands import ScriptCall, Wait
+from realtime.redis.commands import Argument, Reply, ScriptCall, Wait
 
 logger = logging.getLogger("realtime.engine")
 
@@ -83,24 +80,49 @@ DEFAULT_META = MetaSettings()
 class RedisStreams:
     """See `engine.base.Streams` for the contract."""
 
-    def __init__(self, shards: Shards, bus: Bus, meta: MetaSettings) -> None:
-        """`bus`: keeps and sends messages."""
+    def __init__(self, shards: Shards, meta: MetaSettings, send: Send | None = None) -> None:
+        """`send`: sends in a second step, where not Redis does it."""
         self._shards = shards
         self._keys = shards.keys
-        self._bus = bus
+        self._redis = shards.redis
         self._meta = meta
+        self._send = send
         self._silent_until = 0.0
         """Monotonic seconds until which no undecodable publication is logged."""
 
     # publishing
 
     async def publish(self, outgoing: Outgoing) -> Published:
-        return await self._bus.publish(self._message(outgoing))
+        content = _content(outgoing)
+        if self._send is None:
+            reply = await self._shards.call(*self._request(outgoing, content))
+            return _published(outgoing, reply)
+        published = Published()
+        if outgoing.options.keeps_history or outgoing.once is not None:
+            reply = await self._shards.call(*self._request(outgoing, content, sends=False))
+            published = _published(outgoing, reply)
+        if published.kept:
+            await self._send(self._keys.group(outgoing.channel), content, published.position)
+        return published
 
     async def publish_many(
         self, publications: Sequence[Outgoing]
     ) -> list[Published | EngineUnavailable]:
-        return await self._bus.publish_many([self._message(each) for each in publications])
+        if self._send is not None:  # side by side, those of one channel would change places
+            return [await self._attempt(outgoing) for outgoing in publications]
+        requests = [self._request(each, _content(each)) for each in publications]
+        return [
+            reply if isinstance(reply, EngineUnavailable) else _published(outgoing, reply)
+            for outgoing, reply in zip(
+                publications, await self._shards.call_many(requests), strict=True
+            )
+        ]
+
+    async def _attempt(self, outgoing: Outgoing) -> Published | EngineUnavailable:
+        try:
+            return await self.publish(outgoing)
+        except EngineUnavailable as error:
+            return error
 
     async def join(self, channel: ChannelName, info: ClientInfo) -> None:
         await self._publish_info(JOIN, channel, info)
@@ -108,34 +130,58 @@ class RedisStreams:
     async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
         await self._publish_info(LEAVE, channel, info)
 
-    def _message(self, outgoing: Outgoing) -> GroupMessage:
-        channel, publication = outgoing.channel, outgoing.publication
-        options, once = outgoing.options, outgoing.once
-        content = records.of_publication(publication)
-        content["type"] = PUBLICATION
-        content["channel"] = channel
-        stream = None
-        if options.keeps_history:
-            stream = StreamSettings(
-                self._keys.stream(channel),
-                options.history_size,
-                options.history_lifetime,
-                self._meta.lifetime,
-                self._meta.epoch_per_run,
-                publication.uid,
-                outgoing.version,
-                _expected(outgoing.expect),
-            )
-        settings = None
-        if once is not None:
-            settings = OnceSettings(self._keys.once(channel, once.digest(channel)), once.lifetime)
-        group = self._keys.group(channel)
-        return GroupMessage(group, content, stream, True, self._meta.wait, settings)
-
     async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
         content = {"type": kind, "channel": channel, **records.of_client(info)}
-        message = GroupMessage(self._keys.group(channel), content, wait=self._meta.wait)
-        await self._bus.publish(message)
+        group = self._keys.group(channel)
+        if self._send is not None:
+            await self._send(group, content, None)
+        else:
+            to = self._redis.group_channel(group)
+            request = (self._redis.servers.publish, to, self._shards.pack(content))
+            beside = self._meta.wait is not None
+            await self._shards.call(self._redis.shard_of(to), request, beside=beside)
+
+    def _request(self, outgoing: Outgoing, content: Message, *, sends: bool = True) -> ShardRequest:
+        """Return the round trip that keeps a publication and sends it."""
+        channel, once, servers = outgoing.channel, outgoing.once, self._redis.servers
+        to = self._redis.group_channel(self._keys.group(channel))
+        shard = self._redis.shard_of(to)
+        data = self._shards.pack(content)
+        if not sends:
+            to = ""
+        once_keys = () if once is None else (self._keys.once(channel, once.digest(channel)),)
+        if not outgoing.options.keeps_history:
+            beside = self._meta.wait is not None
+            if once is None:
+                return ShardRequest(shard, (servers.publish, to, data), None, beside)
+            call = ScriptCall(servers.send_once, once_keys, (data, to, once.lifetime))
+            return ShardRequest(shard, call, None, beside)
+        keys = (*self._keys.stream(channel), *once_keys)
+        if servers.asks_sentinels(shard):
+            keys = (*keys, self._redis.seal)
+        call = ScriptCall(servers.append, keys, self._arguments(outgoing, data, to))
+        return ShardRequest(shard, call, self._meta.wait)
+
+    def _arguments(self, outgoing: Outgoing, data: bytes, to: str) -> tuple[Argument, ...]:
+        """Return what `lua/append.lua` names ARGV."""
+        options, once, expect = outgoing.options, outgoing.once, outgoing.expect
+        arguments: tuple[Argument, ...] = (
+            data,
+            options.history_size,
+            options.history_lifetime,
+            # a meta that expired before the publications would end their epoch
+            self._meta.lifetime and max(self._meta.lifetime, 2 * options.history_lifetime),
+            new_epoch(),
+            int(self._meta.epoch_per_run),
+            to,
+            outgoing.publication.uid,
+        )
+        if once is None and outgoing.version is None and expect is None:
+            return arguments
+        arguments += (0 if once is None else once.lifetime, *(outgoing.version or ("", "")))
+        if isinstance(expect, StreamPosition):
+            return (*arguments, expect.offset, expect.epoch)
+        return arguments if expect is None else (*arguments, expect, "")
 
     # streams
 
@@ -198,12 +244,11 @@ class RedisStreams:
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        replies = await self._bus.read_many(
-            [
-                (self._shards.shard(channel), self._read_call(channel, at=at, glances=False))
-                for channel in channels
-            ]
-        )
+        calls = [
+            ShardRequest(self._shards.shard(name), self._read_call(name, at=at, glances=False))
+            for name in channels
+        ]
+        replies = await self._shards.call_many(calls, reads=True)
         return [_read_reply(reply)[0] for reply in replies]
 
     async def remove_history(self, channel: ChannelName) -> None:
@@ -224,7 +269,7 @@ class RedisStreams:
     ) -> tuple[StreamPosition, list[Entry], str]:
         """Read the top position, entries, and the UID at the top; see `lua/read.lua`."""
         call = self._read_call(channel, first, limit, reverse)
-        return _read_reply(await self._bus.run(self._shards.shard(channel), *call))
+        return _read_reply(await self._shards.call(self._shards.shard(channel), call))
 
     def _read_call(
         self,
@@ -249,10 +294,20 @@ class RedisStreams:
         return ScriptCall(READ, self._keys.stream(channel), arguments)
 
 
-def _expected(expect: StreamPosition | int | None) -> tuple[int, str] | None:
-    if isinstance(expect, StreamPosition):
-        return expect.offset, expect.epoch
-    return None if expect is None else (expect, "")
+def _content(outgoing: Outgoing) -> Message:
+    content = records.of_publication(outgoing.publication)
+    content["type"] = PUBLICATION
+    content["channel"] = outgoing.channel
+    return content
+
+
+def _published(outgoing: Outgoing, reply: Reply) -> Published:
+    """Return what became of a publication, by the reply to its request."""
+    if not outgoing.options.keeps_history and outgoing.once is None:
+        return Published()
+    offset, epoch, dropped = reply
+    position = StreamPosition(int(offset), epoch.decode()) if epoch else None
+    return Published(position, dropped != 1)
 
 
 def _first_entry(start: int | None, reverse: bool) -> str | int:
@@ -262,7 +317,9 @@ def _first_entry(start: int | None, reverse: bool) -> str | int:
     return min(max(start, 0), UINT64_MAX)  # clients choose it, and the IDs of entries end there
 
 
-def _read_reply(reply: ReadReply) -> tuple[StreamPosition, list[Entry], str]:
+def _read_reply(reply: ReadReply | EngineUnavailable) -> tuple[StreamPosition, list[Entry], str]:
+    if isinstance(reply, EngineUnavailable):
+        raise reply
     with decoding("a position"):
         offset, epoch, entries, top_uid = reply
         return StreamPosition(int(offset), epoch.decode()), entries, top_uid.decode()
@@ -278,12 +335,20 @@ class RedisBroker(RedisStreams):
     """See `engine.base.Broker` for the contract."""
 
     def __init__(
-        self, shards: Shards, bus: RedisNodeBus, meta: MetaSettings, channel_list: ChannelList
+        self,
+        shards: Shards,
+        groups: RedisGroups | ForeignGroups,
+        meta: MetaSettings,
+        channel_list: ChannelList,
     ) -> None:
-        """`channel_list`: is kept equal to the subscribed channels."""
-        super().__init__(shards, bus, meta)
-        self.pipelines_publishes = bus.ordered
-        self._node_bus = bus
+        """
+        Args:
+            groups: those that the node joins.
+            channel_list: is kept equal to the subscribed channels.
+        """
+        super().__init__(shards, meta, groups.send)
+        self.pipelines_publishes = groups.send is None
+        self._groups = groups
         self._channel_list = channel_list
 
     def shard(self, channel: ChannelName) -> int:
@@ -293,14 +358,14 @@ class RedisBroker(RedisStreams):
         listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
         with ExitStack() as undo:
             undo.callback(self._channel_list.discard, channel)
-            await self._node_bus.join(self._keys.group(channel))
+            await self._groups.join(self._keys.group(channel))
             if listed is not None:
                 await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
             undo.pop_all()
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)
-        await self._node_bus.leave(self._keys.group(channel))
+        await self._groups.leave(self._keys.group(channel))
 
 
 def deliver(message: Message, receiver: Receiver) -> None:

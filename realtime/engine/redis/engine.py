@@ -14,26 +14,35 @@ from realtime.engine.redis.broker import (
     RedisStreams,
     deliver,
 )
-from realtime.engine.redis.bus import Bus, RedisNodeBus
 from realtime.engine.redis.cluster import RedisCluster
+from realtime.engine.redis.foreign import ForeignGroups, ForeignLayer, blocking_send
 from realtime.engine.redis.group_message import Message
+from realtime.engine.redis.groups import RedisGroups
 from realtime.engine.redis.limits import RedisLimits
 from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.presence import RedisPresence
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.shards import Shards
 
 
 class RedisStore:
-    """See `engine.base.Store` for the contract. With a blocking bus no coroutine suspends."""
+    """See `engine.base.Store` for the contract. No coroutine suspends."""
 
-    def __init__(self, bus: Bus, prefix: str, meta: MetaSettings = DEFAULT_META) -> None:
+    def __init__(
+        self,
+        redis: RedisBus,
+        prefix: str,
+        meta: MetaSettings = DEFAULT_META,
+        layer: ForeignLayer | None = None,
+    ) -> None:
         """
         Args:
-            bus: reaches Redis and the groups.
+            redis: reaches Redis.
             prefix: begins the name of every key.
+            layer: a third-party layer that sends.
         """
-        shards = Shards(bus, prefix)
-        self.broker = RedisStreams(shards, bus, meta)
+        shards = Shards(redis, prefix, blocking=True)
+        self.broker = RedisStreams(shards, meta, None if layer is None else blocking_send(layer))
         self.presence = RedisPresence(shards)
         self.lists = RedisLists(shards)
         self.cluster = RedisCluster(shards, self.broker)
@@ -43,13 +52,23 @@ class RedisStore:
 class RedisEngine:
     """See `engine.base.Engine` for the contract."""
 
-    def __init__(self, bus: RedisNodeBus, prefix: str, meta: MetaSettings = DEFAULT_META) -> None:
-        """As `RedisStore`."""
-        self.shards = Shards(bus, prefix)
-        self._bus = bus
+    def __init__(
+        self,
+        redis: RedisBus,
+        prefix: str,
+        meta: MetaSettings = DEFAULT_META,
+        layer: ForeignLayer | None = None,
+        *,
+        owned: bool = True,
+    ) -> None:
+        """As `RedisStore`. `owned`: nothing else uses `redis`, which is closed with the engine."""
+        self.shards = Shards(redis, prefix)
+        self.groups = (
+            RedisGroups(redis, owned=owned) if layer is None else ForeignGroups(redis, layer)
+        )
         self.lists = RedisNodeLists(self.shards)
         self._receiver: Receiver | None = None
-        self.broker = RedisBroker(self.shards, bus, meta, self.lists.channels)
+        self.broker = RedisBroker(self.shards, self.groups, meta, self.lists.channels)
         self.presence = RedisPresence(self.shards)
         self.cluster = RedisCluster(self.shards, self.broker, self.lists)
         self.limits = RedisLimits(self.shards)
@@ -57,8 +76,8 @@ class RedisEngine:
     async def start(self, receiver: Receiver) -> None:
         self._receiver = receiver
         async with AsyncExitStack() as undo:
-            undo.push_async_callback(self._bus.close)
-            await self._bus.open(
+            undo.push_async_callback(self.groups.close)
+            await self.groups.open(
                 self._on_message,
                 lambda shards: receiver.on_interrupted(self._affected_by(shards)),
                 lambda shards: self._on_resumed(shards, receiver),
@@ -69,7 +88,7 @@ class RedisEngine:
     async def stop(self) -> None:
         self._receiver = None
         await self.lists.close()
-        await self._bus.close()
+        await self.groups.close()
 
     def _on_resumed(self, shards: Collection[int], receiver: Receiver) -> None:
         affects = self._affected_by(shards)
@@ -78,7 +97,7 @@ class RedisEngine:
         receiver.on_resumed(affects)
 
     def _affected_by(self, shards: Collection[int]) -> Affects:
-        if not self._bus.sharded:  # it lost the groups of all shards at once
+        if not self.groups.sharded:  # it lost the groups of all shards at once
             return lambda channel: True
         return self.shards.affected_by(shards)
 

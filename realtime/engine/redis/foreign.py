@@ -13,18 +13,18 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator
 from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
 
-from realtime.engine.base import Published
-from realtime.engine.redis.bus import Handler, RedisBlockingBus, RedisNodeBus
-from realtime.engine.redis.group_message import GroupMessage, Message, positioned
+from realtime.engine.redis.group_message import Message, positioned
+from realtime.engine.redis.groups import Handler
 from realtime.engine.redis.records import CHECKED
-from realtime.engine.redis.redis_bus import SENT, RedisBus
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import OnShards
 from realtime.errors import EngineUnavailable, NoReply
+from realtime.protocol.messages import StreamPosition
 
 logger = logging.getLogger("realtime.engine")
 
@@ -50,47 +50,29 @@ class ForeignLayer(Protocol):
     async def group_send(self, group: str, message: Message) -> None: ...
 
 
-class _InTwoSteps:
-    """Publishes: Redis keeps a message, then the layer sends it."""
-
-    _keep: Callable[[GroupMessage], Awaitable[Published]]
-    _send: Callable[[str, Message], Awaitable[None]]
-
-    async def _publish(self, message: GroupMessage) -> Published:
-        published = SENT
-        if message.stream is not None or message.once is not None:
-            published = await self._keep(message._replace(send=False))
-        if published.kept:
-            content = _unmarked(message.content)
-            if published.position is not None:
-                content = positioned(content, published.position)
-            with wrapping_errors():
-                await self._send(message.group, content)
-        return published
-
-    async def _publish_many(
-        self, messages: Sequence[GroupMessage]
-    ) -> list[Published | EngineUnavailable]:
-        """Publish one after another. Side by side, those of one group would change places."""
-        results: list[Published | EngineUnavailable] = []
-        for message in messages:
-            try:
-                results.append(await self._publish(message))
-            except EngineUnavailable as error:
-                results.append(error)
-        return results
+Send = Callable[[str, Message, StreamPosition | None], Awaitable[None]]
+"""Sends a message to a group, with its position if it has one."""
 
 
-class ForeignNodeBus(_InTwoSteps, RedisNodeBus):
-    """Redis keeps publications; a third-party channel layer delivers them."""
+def blocking_send(layer: ForeignLayer) -> Send:
+    """Return what sends from a thread. Layers are asynchronous, so each message makes a loop."""
+    group_send = async_to_sync(layer.group_send)
+
+    async def send(group: str, message: Message, position: StreamPosition | None) -> None:
+        with wrapping_errors():
+            group_send(group, _sent(message, position))
+
+    return send
+
+
+class ForeignGroups:
+    """The groups that a node joins, in a third-party layer. As `groups.RedisGroups`."""
 
     sharded = False
-    ordered = False
 
     def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
-        super().__init__(redis)
-        self._keep, self._send = redis.publish, layer.group_send
-        self.publish, self.publish_many = self._publish, self._publish_many
+        """`redis`: is closed with the groups."""
+        self._redis = redis
         self._layer = layer
         self._mailbox = ""
         self._groups: dict[str, None] = {}
@@ -117,7 +99,12 @@ class ForeignNodeBus(_InTwoSteps, RedisNodeBus):
             async with asyncio.timeout(CLOSE_TIMEOUT / 3):
                 for group in list(self._groups):
                     await self.leave(group)
-        await self.redis.close()
+        await self._redis.close()
+
+    async def send(self, group: str, message: Message, position: StreamPosition | None) -> None:
+        """Send a message to a group. Raises NoReply."""
+        with wrapping_errors():
+            await self._layer.group_send(group, _sent(message, position))
 
     async def join(self, group: str) -> None:
         self._groups[group] = None
@@ -170,21 +157,6 @@ class ForeignNodeBus(_InTwoSteps, RedisNodeBus):
                             await self._layer.group_add(group, self._mailbox)
 
 
-class ForeignBlockingBus(_InTwoSteps, RedisBlockingBus):
-    """As `ForeignNodeBus`, for threads. Layers are asynchronous, so each message makes a loop."""
-
-    publish = _InTwoSteps._publish
-    publish_many = _InTwoSteps._publish_many
-
-    def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
-        super().__init__(redis)
-        self._group_send = async_to_sync(layer.group_send)
-        self._keep = super().publish
-
-    async def _send(self, group: str, message: Message) -> None:
-        self._group_send(group, message)
-
-
 @contextlib.contextmanager
 def wrapping_errors() -> Iterator[None]:
     """Call a layer within this block.
@@ -200,6 +172,11 @@ def wrapping_errors() -> Iterator[None]:
 
 def _failed(task: asyncio.Future[Any]) -> bool:
     return task.cancelled() or task.exception() is not None
+
+
+def _sent(message: Message, position: StreamPosition | None) -> Message:
+    content = _unmarked(message)
+    return content if position is None else positioned(content, position)
 
 
 def _unmarked(message: Message) -> Message:

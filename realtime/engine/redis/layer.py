@@ -34,7 +34,7 @@ from channels.exceptions import ChannelFull, MessageTooLarge
 from channels_redis.serializers import registry
 from channels_redis.utils import decode_hosts
 
-from realtime.engine.redis.group_message import GroupMessage, Message, Serializer
+from realtime.engine.redis.group_message import Message, Serializer
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.redis_bus import RedisBus
@@ -128,7 +128,7 @@ class RedisChannelLayer:
         if queue is not None and queue.full:
             raise ChannelFull(channel)
         data = self.bus.serialize(message)
-        await self.bus.execute(self.bus.shard_of(channel), b"PUBLISH", channel, data)
+        await self.bus.call(self.bus.shard_of(channel), (b"PUBLISH", channel, data))
 
     async def new_channel(self, prefix: str = "specific.") -> str:
         """Return a new channel of this process, on which messages wait from now on.
@@ -212,7 +212,8 @@ class RedisChannelLayer:
         """
         self.require_valid_group_name(group)
         _require_dict(message)
-        await self.bus.publish(GroupMessage(group, message))
+        channel, data = self.bus.group_channel(group), self.bus.serialize(message)
+        await self.bus.call(self.bus.shard_of(channel), (self.bus.servers.publish, channel, data))
 
     # the whole layer
 
@@ -278,7 +279,7 @@ class _Queue:
         self._drop_expired()
         return len(self._messages) >= self._capacity
 
-    def put(self, data: bytes) -> None:
+    def __call__(self, data: bytes) -> None:
         """Add a message, or drop it when the channel is full."""
         if not self.full:
             self._messages.append((self._loop.time(), data))

@@ -7,8 +7,7 @@ group that has a mailbox here, is a Redis channel that this loop subscribes to.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Collection
-from typing import Protocol
+from collections.abc import Callable, Collection
 
 from realtime.engine.redis.servers import Handlers, OnShards, Servers
 from realtime.redis.hosts import Timeouts
@@ -20,12 +19,8 @@ GIVEN_UP_LIFETIME = 60.0
 again, and finds them as it left them; the channel of a consumer that ended never is."""
 
 
-class Mailbox(Protocol):
-    """Receives messages, still encoded. Must not block."""
-
-    def put(self, data: bytes) -> None:
-        """Take a message."""
-        ...
+Mailbox = Callable[[bytes], None]
+"""Takes a message, still encoded. Must not block."""
 
 
 class _Membership:
@@ -192,12 +187,12 @@ class LoopBus:
     def _deliver(self, channel: str, data: bytes) -> None:
         mailbox = self.mailboxes.get(channel)
         if mailbox is not None:
-            mailbox.put(data)
+            mailbox(data)
             return
         for name in self._groups.get(channel, ()):
             mailbox = self.mailboxes.get(name)
             if mailbox is not None:
-                mailbox.put(data)
+                mailbox(data)
 
     def _lost(self, shards: Collection[int]) -> None:
         for on_lost, _ in self._watchers.values():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Protocol
 
 from channels.layers import channel_layers
 
@@ -10,14 +11,15 @@ from realtime.config import redis_options, sources
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
 from realtime.engine.redis.broker import HELD_LIFETIME, MetaSettings
-from realtime.engine.redis.bus import RedisBlockingBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine, RedisStore
-from realtime.engine.redis.foreign import ForeignBlockingBus, ForeignLayer, ForeignNodeBus
+from realtime.engine.redis.foreign import ForeignLayer
 from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import ClusterServers
-from realtime.redis.commands import Wait
+from realtime.errors import EngineUnavailable
+from realtime.redis.blocking_cluster import Routed, run_many
+from realtime.redis.commands import Command, Reply, Wait
 from realtime.redis.hosts import Host, Timeouts
 
 GLANCED_LIFETIME_MIN = 120
@@ -26,36 +28,61 @@ CHECKS_TO_MISS = 2
 """Position checks, after which an epoch without publications is forgotten."""
 
 
+class RunOnKey(Protocol):
+    """Runs commands on one key of the panel, in one round trip."""
+
+    def __call__(self, name: str, *commands: Command) -> list[Reply]:
+        """Run commands on the key with this name; they leave the key out.
+
+        Raises:
+            EngineUnavailable: the engine is away or refuses.
+        """
+
+
 class RedisEngines:
     """Makes the Redis engines of one process. They share one bus, which has the connections."""
 
     is_shared = True
 
+    @staticmethod
+    def answer_timeout(config: Config) -> float:
+        return config.redis_read_timeout
+
     def __init__(self) -> None:
         self._own: tuple[Config, RedisBus] | None = None
 
     def engine(self, config: Config) -> Engine:
-        redis, foreign = self._buses(config)
-        bus: RedisNodeBus = (
-            RedisNodeBus(redis, owned=not config.channel_layer)
-            if foreign is None
-            else ForeignNodeBus(redis, foreign)
-        )
-        return RedisEngine(bus, sources.redis_prefix(config), _meta(config))
+        redis, layer = self._buses(config)
+        prefix, owned = sources.redis_prefix(config), not config.channel_layer
+        return RedisEngine(redis, prefix, _meta(config), layer, owned=owned)
 
     def blocking_store(self, config: Config, timeout: float | None = None) -> Store:
-        redis, foreign = self._buses(config)
+        redis, layer = self._buses(config)
         if timeout is not None:
             redis = redis.with_timeouts(Timeouts(timeout, timeout))
-        bus = RedisBlockingBus(redis) if foreign is None else ForeignBlockingBus(redis, foreign)
-        return RedisStore(bus, sources.redis_prefix(config), _meta(config))
+        return RedisStore(redis, sources.redis_prefix(config), _meta(config), layer)
 
     def labels(self, config: Config) -> list[str]:
-        return self.bus(config).servers.labels()
+        return self.redis(config).servers.labels()
 
-    def bus(self, config: Config) -> RedisBus:
-        """Return the bus to the Redis that keeps streams and presence."""
+    def redis(self, config: Config) -> RedisBus:
         return self._buses(config)[0]
+
+    def panel_keys(self, config: Config) -> RunOnKey:
+        bus, prefix = self.redis(config), sources.redis_prefix(config)
+
+        def run(name: str, *commands: Command) -> list[Reply]:
+            key = f"{bus.partitions.root(prefix, name)}:panel:{name}"
+            client = bus.blocking(bus.shard_of(key))
+            replies = run_many(
+                [Routed(client, (command, key, *rest)) for command, *rest in commands]
+            )
+            for reply in replies:
+                if isinstance(reply, EngineUnavailable):
+                    raise reply
+            return replies
+
+        return run
 
     def _buses(self, config: Config) -> tuple[RedisBus, ForeignLayer | None]:
         """Return the bus to the Redis that keeps, and the layer that sends if it is another."""

@@ -16,23 +16,16 @@ import threading
 import uuid
 from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
-from typing import Any, TypeVar
+from typing import Any, NamedTuple
 
-from realtime.engine.base import Published
-from realtime.engine.epochs import new_epoch
-from realtime.engine.redis.group_message import (
-    GroupMessage,
-    Message,
-    Serializer,
-    decode,
-)
+from realtime.engine.redis.group_message import Message, Serializer, decode
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.scripts import SEAL, Appended
-from realtime.engine.redis.servers import BlockingClient, Servers, ShardRequest
+from realtime.engine.redis.scripts import SEAL
+from realtime.engine.redis.servers import BlockingClient, Servers
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import StreamPosition
-from realtime.redis.commands import Argument, Command, Reply, Script, ScriptCall, Wait
+from realtime.redis.blocking_cluster import Routed, run_many
+from realtime.redis.commands import Argument, Reply, Request, ScriptCall, Wait
 from realtime.redis.hosts import Timeouts
 from realtime.redis.link import Link, encode
 from realtime.redis.replicas import TooFewReplicas
@@ -49,13 +42,16 @@ SEAL_LIFETIME_BACK = 10
 _REPLICATION_IDS = re.compile(rb"master_replid:(\w{40})\s+master_replid2:(\w{40})")
 """Of a master, and the one that it had as a replica: that of its master."""
 
-Append = Command | ScriptCall[Appended]
-"""The round trip that keeps and sends a message."""
 
-Result = Published | EngineUnavailable
-"""Of one of several messages."""
+class ShardRequest(NamedTuple):
+    """A round trip to a shard."""
 
-R = TypeVar("R")
+    shard: int
+    request: Request
+    wait: Wait | None = None
+    """For replicas, after it."""
+    beside: bool = False
+    """Keep its order among those that wait for replicas."""
 
 
 class _Confirmations:
@@ -67,23 +63,25 @@ class _Confirmations:
 
     @contextmanager
     def counting(self, shard: int) -> Iterator[None]:
+        """Keep a publication that waits for replicas within this block."""
         try:
             yield
         except TooFewReplicas as error:
-            self.missed(shard, error)
+            self.note(shard, error)
             raise
         else:
-            self.confirmed(shard)
+            self.note(shard, None)
 
-    def missed(self, shard: int, error: TooFewReplicas) -> None:
-        """Count a publication that replicas did not confirm."""
-        count = self._missing.get(shard, 0)
-        self._missing[shard] = count + 1
-        if count == 0:
-            logger.warning("Publications may be lost in a failover: %s", error)
-
-    def confirmed(self, shard: int) -> None:
-        if self._missing and (count := self._missing.pop(shard, 0)):
+    def note(self, shard: int, reply: Reply | EngineUnavailable) -> None:
+        """Note the reply to a publication that waited for replicas."""
+        if isinstance(reply, TooFewReplicas):
+            count = self._missing.get(shard, 0)
+            self._missing[shard] = count + 1
+            if count == 0:
+                logger.warning("Publications may be lost in a failover: %s", reply)
+        elif isinstance(reply, EngineUnavailable):
+            return
+        elif self._missing and (count := self._missing.pop(shard, 0)):
             logger.warning("Replicas have publications again; %d were not confirmed", count)
 
 
@@ -139,38 +137,6 @@ class RedisBus:
         """Return the index of the shard of a Redis channel, or of a key of the panel."""
         return self.servers.shard_of(channel)
 
-    def _request(self, message: GroupMessage) -> tuple[int, Append]:
-        """Return the shard of a message, and the round trip that keeps and sends it."""
-        group, content, stream, send, _, once = message
-        channel = self.group_channel(group)
-        shard = self.shard_of(channel)
-        data = self.serialize(content)
-        if stream is None:
-            if once is None:
-                return shard, (self.servers.publish, channel, data)
-            lone = (data, channel if send else "", once.lifetime)
-            return shard, ScriptCall(self.servers.send_once, (once.key,), lone)
-        arguments: tuple[Argument, ...] = (
-            data,
-            stream.size,
-            stream.lifetime,
-            # a meta that expired before the publications would end their epoch
-            stream.meta_lifetime and max(stream.meta_lifetime, 2 * stream.lifetime),
-            new_epoch(),
-            int(stream.epoch_per_run),
-            channel if send else "",
-            stream.uid,
-        )
-        keys: tuple[str, ...] = stream.keys
-        if once is not None:
-            keys, arguments = (*keys, once.key), (*arguments, once.lifetime)
-        if stream.version is not None or stream.expect is not None:
-            no_key = (0,) if once is None else ()
-            arguments = (*arguments, *no_key, *(stream.version or ("", "")), *(stream.expect or ()))
-        if self.servers.asks_sentinels(shard):
-            keys = (*keys, self.seal)
-        return shard, ScriptCall(self.servers.append, keys, arguments)
-
     async def _seal(
         self, new: AbstractAsyncContextManager[Link], old: AbstractAsyncContextManager[Link]
     ) -> None:
@@ -192,72 +158,48 @@ class RedisBus:
 
     # on an event loop
 
-    async def execute(self, shard: int, *command: Argument) -> Reply:
-        """Send a command to a shard and return its reply.
+    async def call(
+        self, shard: int, request: Request, wait: Wait | None = None, beside: bool = False
+    ) -> Reply:
+        """Make a request to a shard and return its reply. Arguments as those of `ShardRequest`.
 
         Raises:
             EngineUnavailable: Redis is away or refused.
-            NoReply: none came in time; the command may have taken effect.
+            NoReply: none came in time; the request may have taken effect.
         """
-        return await self.on_loop().connections[shard].execute(*command)
-
-    async def run(
-        self,
-        shard: int,
-        script: Script[R],
-        keys: Sequence[Argument],
-        arguments: Sequence[Argument],
-    ) -> R:
-        """Run a script on a shard and return its reply. Errors as with `execute`."""
-        return await self.on_loop().connections[shard].run(script, keys, arguments)
-
-    async def read_many(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
-        """Run scripts that only read on their shards, in as few round trips as possible.
-
-        Raises:
-            EngineUnavailable: one of them was not answered.
-        """
-        connections = self.on_loop().connections
-        return await asyncio.gather(*(connections[shard].run(*call) for shard, call in calls))
-
-    async def publish(self, message: GroupMessage) -> Published:
-        """Keep and send a message.
-
-        Raises:
-            EngineUnavailable: it may have been sent although this raises, if the answer was late.
-        """
-        shard, request = self._request(message)
-        return await self._send(shard, request, message.wait)
-
-    async def _send(self, shard: int, request: Append, wait: Wait | None) -> Published:
         loop_bus = self.on_loop()
-        connection = loop_bus.connections[shard] if wait is None else loop_bus.confirming[shard]
-        if not isinstance(request, ScriptCall):
-            await connection.execute(*request)
-            return SENT
-        if wait is None or request.script is self.servers.send_once:  # which keeps nothing
-            return _published(await connection.run(*request))
+        if wait is None:
+            connections = loop_bus.confirming if beside else loop_bus.connections
+            return await connections[shard].call(request)
         with self._confirmations.counting(shard):
-            return _published(await connection.run_confirmed(*request, wait))
+            return await loop_bus.confirming[shard].call(request, wait)
 
-    async def publish_many(self, messages: Sequence[GroupMessage]) -> list[Result]:
-        """Keep and send several messages in their order, in as few round trips as possible."""
-        results: list[Result] = []
-        batch: list[Awaitable[Result]] = []
+    async def call_many(
+        self, requests: Sequence[ShardRequest], *, reads: bool = False
+    ) -> list[Reply | EngineUnavailable]:
+        """Make several requests in their order, in as few round trips as possible.
+
+        Args:
+            reads: they are scripts that only read.
+
+        Returns:
+            The reply to each, or why there is none.
+        """
+        results: list[Reply | EngineUnavailable] = []
+        batch: list[Awaitable[Reply | EngineUnavailable]] = []
         size = 0
-        for message in messages:
-            shard, request = self._request(message)
-            batch.append(self._attempt(shard, request, message.wait))
-            size += _size(request)
+        for each in requests:
+            batch.append(self._attempt(each))
+            size += _size(each.request)
             if size >= MAX_BATCH_BYTES:
                 results += await asyncio.gather(*batch)
                 batch, size = [], 0
         results += await asyncio.gather(*batch)
         return results
 
-    async def _attempt(self, shard: int, request: Append, wait: Wait | None) -> Result:
+    async def _attempt(self, request: ShardRequest) -> Reply | EngineUnavailable:
         try:
-            return await self._send(shard, request, wait)
+            return await self.call(*request)
         except EngineUnavailable as error:
             return error
 
@@ -308,62 +250,32 @@ class RedisBus:
         """
         return self.servers.examined(self._clients())
 
-    def publish_blocking(self, message: GroupMessage) -> Published:
-        """Keep and send a message. As `publish`; makes no event loop."""
-        shard, request = self._request(message)
-        client = self.blocking(shard)
-        if not isinstance(request, ScriptCall):
-            client.execute(*request)
-            return SENT
-        if message.wait is None or request.script is self.servers.send_once:  # which keeps nothing
-            return _published(client.run(*request))
+    async def call_blocking(
+        self, shard: int, request: Request, wait: Wait | None = None, beside: bool = False
+    ) -> Reply:
+        """As `call`; never suspends, and makes no event loop."""
+        if wait is None:
+            return self.blocking(shard).call(request)
         with self._confirmations.counting(shard):
-            return _published(client.run_confirmed(*request, message.wait))
+            return self.blocking(shard).call(request, wait)
 
-    def publish_many_blocking(self, messages: Sequence[GroupMessage]) -> list[Result]:
-        """Keep and send several messages in their order. As `publish_many`."""
-        requests: list[ShardRequest] = []
-        for message in messages:
-            shard, request = self._request(message)
-            requests.append(ShardRequest(shard, request, message.wait if message.stream else None))
-        results: list[Result] = []
-        replies = self.servers.run_many(self._clients(), requests)
-        for message, (shard, _, wait), reply in zip(messages, requests, replies, strict=True):
-            if message.stream is not None:
-                results.append(self._result(shard, reply, wait))
-            elif isinstance(reply, EngineUnavailable):
-                results.append(SENT if type(reply) is TooFewReplicas else reply)
-            else:
-                results.append(SENT if message.once is None else _published(reply))
-        return results
-
-    def read_many_blocking(self, calls: Sequence[tuple[int, ScriptCall[R]]]) -> list[R]:
-        """Run scripts that only read on their shards. As `read_many`."""
-        results: list[R] = []
-        for reply in self.servers.read_many(self._clients(), calls):
-            if isinstance(reply, EngineUnavailable):
-                raise reply
-            results.append(reply)
-        return results
-
-    def _result(self, shard: int, reply: Reply, wait: Wait | None) -> Result:
-        """Return what became of a message that was to be kept."""
-        if isinstance(reply, TooFewReplicas):
-            self._confirmations.missed(shard, reply)
-        if isinstance(reply, EngineUnavailable):
-            return reply
-        if wait is not None:
-            self._confirmations.confirmed(shard)
-        return _published(reply)
+    async def call_many_blocking(
+        self, requests: Sequence[ShardRequest], *, reads: bool = False
+    ) -> list[Reply | EngineUnavailable]:
+        """As `call_many`; never suspends, and makes no event loop."""
+        clients = self._clients()
+        routed = [Routed(clients[shard], request, wait) for shard, request, wait, _ in requests]
+        replies = run_many(routed, reads=reads)
+        for (shard, _, wait, _), reply in zip(requests, replies, strict=True):
+            if wait is not None:
+                self._confirmations.note(shard, reply)
+        return replies
 
     def close_blocking(self) -> None:
         """Close the connections of threads; they are opened again when needed."""
         clients, self._blocking = self._blocking, ()
         for client in clients:
             client.close()
-
-
-SENT = Published()
 
 
 async def _answered(link: Link, *command: Argument) -> Reply:
@@ -373,13 +285,7 @@ async def _answered(link: Link, *command: Argument) -> Reply:
     return reply
 
 
-def _published(reply: Appended) -> Published:
-    offset, epoch, dropped = reply
-    position = StreamPosition(int(offset), epoch.decode()) if epoch else None
-    return Published(position, dropped != 1)
-
-
-def _size(request: Append) -> int:
+def _size(request: Request) -> int:
     """Return the bytes of the message in a request."""
     arguments = request.arguments if isinstance(request, ScriptCall) else request
     return sum(len(argument) for argument in arguments if type(argument) is bytes)

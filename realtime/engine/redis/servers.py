@@ -11,15 +11,13 @@ from __future__ import annotations
 import binascii
 import functools
 from collections.abc import Awaitable, Callable, Collection, Sequence
-from typing import NamedTuple, Protocol, TypeVar
+from typing import NamedTuple
 
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.scripts import APPEND, SEND_ONCE, Appended, sharded
-from realtime.errors import EngineUnavailable
-from realtime.redis.blocking import BlockingRedis, in_groups
-from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute, Routed
+from realtime.engine.redis.scripts import APPEND, SEND_ONCE, sharded
+from realtime.redis.blocking import BlockingRedis
+from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
 from realtime.redis.cluster import LoopCluster, Route
-from realtime.redis.commands import Reply, Request, Script, ScriptCall, Wait
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.master import Master, OnMoved
@@ -31,7 +29,6 @@ from realtime.redis.slots import slot_of
 RING = 4096
 """Points of the ring of shards: as in channels_redis, with which nodes may share groups."""
 
-R = TypeVar("R")
 OnShards = Callable[[Collection[int]], None]
 """Called with the indexes of shards."""
 BlockingClient = BlockingRedis | BlockingRoute
@@ -61,87 +58,6 @@ class LoopConnections(NamedTuple):
     """Close all of them; bounded in time."""
 
 
-class ShardRequest(NamedTuple):
-    """A request to a shard."""
-
-    shard: int
-    request: Request
-    wait: Wait | None = None
-    """For replicas, after it."""
-
-
-class Servers(Protocol):
-    """See the module. Belongs to no event loop or thread."""
-
-    count: int
-    """Number of shards."""
-    publish: bytes
-    """The command that sends to a Redis channel."""
-    append: Script[Appended]
-    send_once: Script[Appended]
-    """The scripts that send, with that command."""
-
-    def shard_of(self, channel: str) -> int:
-        """Return the index of the shard of a Redis channel, or of a key of the panel."""
-        ...
-
-    def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
-        """Return connections of the running event loop.
-
-        Args:
-            on_moved: called when Sentinels name another master.
-        """
-        ...
-
-    def asks_sentinels(self, shard: int) -> bool:
-        """Return whether Sentinels name the server of a shard."""
-        ...
-
-    def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
-        """Return the clients of threads for each shard."""
-        ...
-
-    def run_many(
-        self, clients: Sequence[BlockingClient], requests: Sequence[ShardRequest]
-    ) -> list[Reply | EngineUnavailable]:
-        """Make requests from a thread, in one round trip to each server.
-
-        Args:
-            clients: of this thread, from `blocking`.
-            requests: those to one shard keep their order.
-
-        Returns:
-            The reply to each request, or why there is none; see `BlockingRedis.run_many`.
-        """
-        ...
-
-    def read_many(
-        self, clients: Sequence[BlockingClient], calls: Sequence[tuple[int, ScriptCall[R]]]
-    ) -> list[R | EngineUnavailable]:
-        """Run scripts that only read, each on its shard. As `run_many`."""
-        ...
-
-    def labels(self) -> list[str]:
-        """Return where the servers are, without credentials."""
-        ...
-
-    def examined(self, clients: Sequence[BlockingClient]) -> list[tuple[str, BlockingClient]]:
-        """Return each server once: where it is, and a client that reaches it.
-
-        Raises:
-            EngineUnavailable: no server says which ones there are.
-        """
-        ...
-
-    def representatives(self) -> list[int]:
-        """Return one shard of each server that is known."""
-        ...
-
-    def unserved(self) -> int:
-        """Return how many shards have no server, as far as is known."""
-        ...
-
-
 class ShardServers:
     """A fixed list of servers; the same in the same order in every process."""
 
@@ -154,12 +70,18 @@ class ShardServers:
         self.count = len(hosts)
 
     def shard_of(self, channel: str) -> int:
+        """Return the index of the shard of a Redis channel, or of a key of the panel."""
         if self.count == 1:
             return 0
         point = binascii.crc32(channel.encode()) % RING
         return int(point / (RING / self.count))
 
     def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
+        """Return connections of the running event loop.
+
+        Args:
+            on_moved: called when Sentinels name another master.
+        """
         masters = [Master(host, timeouts, on_moved) for host in self.hosts]
         with_master = list(zip(self.hosts, masters, strict=True))
         commands = [Connection(host, timeouts, master) for host, master in with_master]
@@ -185,41 +107,31 @@ class ShardServers:
         return LoopConnections(commands, confirming, pubsub, close)
 
     def asks_sentinels(self, shard: int) -> bool:
+        """Return whether Sentinels name the server of a shard."""
         return bool(self.hosts[shard].sentinels)
 
     def blocking(self, timeouts: Timeouts) -> Sequence[BlockingClient]:
+        """Return the clients of threads for each shard."""
         return [BlockingRedis(host, timeouts) for host in self.hosts]
 
-    def run_many(
-        self, clients: Sequence[BlockingClient], requests: Sequence[ShardRequest]
-    ) -> list[Reply | EngineUnavailable]:
-        def send(shard: int, group: Sequence[int]) -> list[Reply | EngineUnavailable]:
-            waits = [wait for index in group if (wait := requests[index].wait)]
-            some = [requests[index].request for index in group]
-            return clients[shard].run_many(some, max(waits, default=None))
-
-        return in_groups([each.shard for each in requests], send)
-
-    def read_many(
-        self, clients: Sequence[BlockingClient], calls: Sequence[tuple[int, ScriptCall[R]]]
-    ) -> list[R | EngineUnavailable]:
-        def send(shard: int, group: Sequence[int]) -> list[R | EngineUnavailable]:
-            client = clients[shard]
-            assert isinstance(client, BlockingRedis)
-            return client.read_many([calls[index][1] for index in group])
-
-        return in_groups([shard for shard, _ in calls], send)
-
     def labels(self) -> list[str]:
+        """Return where the servers are, without credentials."""
         return [host.label for host in self.hosts]
 
     def examined(self, clients: Sequence[BlockingClient]) -> list[tuple[str, BlockingClient]]:
+        """Return each server once: where it is, and a client that reaches it.
+
+        Raises:
+            EngineUnavailable: no server says which ones there are.
+        """
         return list(zip(self.labels(), clients, strict=True))
 
     def representatives(self) -> list[int]:
+        """Return one shard of each server that is known."""
         return list(range(self.count))
 
     def unserved(self) -> int:
+        """Return how many shards have no server, as far as is known."""
         return 0
 
 
@@ -260,20 +172,6 @@ class ClusterServers:
         cluster = BlockingCluster(self.map, timeouts)
         return [BlockingRoute(cluster, slot) for slot in self.map.slots]
 
-    def run_many(
-        self, clients: Sequence[BlockingClient], requests: Sequence[ShardRequest]
-    ) -> list[Reply | EngineUnavailable]:
-        routed = [
-            Routed(_route(clients[shard]), request, wait) for shard, request, wait in requests
-        ]
-        return _route(clients[0]).cluster.run_many(routed)
-
-    def read_many(
-        self, clients: Sequence[BlockingClient], calls: Sequence[tuple[int, ScriptCall[R]]]
-    ) -> list[R | EngineUnavailable]:
-        routed = [Routed(_route(clients[shard]), call) for shard, call in calls]
-        return _route(clients[0]).cluster.read_many(routed)
-
     def labels(self) -> list[str]:
         places = self.map.primaries() or self.map.others()
         return [self.map.at(place).label for place in places]
@@ -304,3 +202,7 @@ class ClusterServers:
 def _route(client: BlockingClient) -> BlockingRoute:
     assert isinstance(client, BlockingRoute)
     return client
+
+
+Servers = ShardServers | ClusterServers
+"""Belong to no event loop or thread."""

@@ -13,13 +13,13 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from realtime.engine.base import Affects
-from realtime.engine.redis.bus import Bus
 from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.keys import Keys
+from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.scripts import ADD_PRESENCE, PRESENCE
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
-from realtime.redis.commands import Argument, Reply, Script
+from realtime.redis.commands import Argument, Reply, Script, ScriptCall
 
 ROUND_TRIPS = 3
 """Number of PINGs to each shard; their median counts."""
@@ -33,20 +33,23 @@ R = TypeVar("R")
 class Shards:
     """The shards of one service. All coroutines raise EngineUnavailable."""
 
-    def __init__(self, bus: Bus, prefix: str) -> None:
+    def __init__(self, redis: RedisBus, prefix: str, *, blocking: bool = False) -> None:
         """
         Args:
-            bus: reaches Redis.
+            redis: reaches Redis.
             prefix: begins the name of every key.
+            blocking: no coroutine suspends, so a thread needs no event loop.
         """
-        self.keys = Keys(prefix, bus.redis.partitions)
-        self._bus = bus
-        self._redis = bus.redis
-        self._redis.seal = self.keys.seal
+        self.redis = redis
+        self.keys = Keys(prefix, redis.partitions)
+        self.blocking = blocking
+        self.call = redis.call_blocking if blocking else redis.call
+        self.call_many = redis.call_many_blocking if blocking else redis.call_many
+        redis.seal = self.keys.seal
 
     def affected_by(self, shards: Collection[int]) -> Affects:
         """Return a function that returns whether a channel belongs to one of these shards."""
-        if self._redis.servers.count == 1:
+        if self.redis.servers.count == 1:
             return lambda channel: True
         return lambda channel: self.shard(channel) in shards
 
@@ -65,7 +68,9 @@ class Shards:
             keys: the keys that the script names KEYS.
             arguments: what the script names ARGV.
         """
-        return await self._bus.run(self.shard(channel), script, keys, arguments)
+        call = ScriptCall(script, keys, arguments)
+        reply: R = await self.call(self.shard(channel), call)
+        return reply
 
     async def command(self, channel: ChannelName, *command: Argument) -> Reply:
         """Run a command on the shard of a channel and return the reply of Redis.
@@ -74,24 +79,24 @@ class Shards:
             channel: decides about the shard.
             command: the name of the command and its arguments.
         """
-        return await self._bus.execute(self.shard(channel), *command)
+        return await self.call(self.shard(channel), command)
 
     async def round_trip(self) -> float:
         """Return the seconds that a round trip to the slowest server takes."""
-        shards = self._redis.servers.representatives()
+        shards = self.redis.servers.representatives()
         return max([await self._round_trip(shard) for shard in shards])
 
     async def _round_trip(self, shard: int) -> float:
         times = []
         for _ in range(ROUND_TRIPS):
             begun = time.perf_counter()
-            await self._bus.execute(shard, b"PING")
+            await self.call(shard, (b"PING",))
             times.append(time.perf_counter() - begun)
         return statistics.median(times)
 
     def shard(self, channel: ChannelName) -> int:
         """Return the number of the shard that keeps a channel."""
-        return self._redis.shard(self.keys.group(channel))
+        return self.redis.shard(self.keys.group(channel))
 
     # entries that expire by themselves
 
@@ -128,10 +133,10 @@ class Shards:
     # values pass the serializer of the layer, which may encrypt them
 
     def pack(self, message: Message) -> bytes:
-        return self._redis.serialize(message)
+        return self.redis.serialize(message)
 
     def unpack(self, packed: bytes) -> Message:
-        return self._redis.deserialize(packed)
+        return self.redis.deserialize(packed)
 
 
 @contextmanager

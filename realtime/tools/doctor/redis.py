@@ -52,7 +52,7 @@ class Shard:
 
 def checks(config: Config) -> Iterator[DoctorCheck]:
     """Yield the checks of each server; for one that does not answer, only a failure."""
-    bus = serving.redis_bus(config)
+    bus = serving.engines(config).redis(config)
     if bus is None:
         return
     try:

@@ -73,4 +73,4 @@ async def use_everything(engine: RedisBench) -> None:
     assert (await engine.limits.place_connections(NODE.uid, {"17": 1}, 2)).here == [1]
     await engine.cluster.round_trip()
     with pytest.raises(EngineUnavailable, match="NOPERM"):
-        await engine.layer.bus.execute(0, "GET", "of-another-site")
+        await engine.layer.bus.call(0, ("GET", "of-another-site"))

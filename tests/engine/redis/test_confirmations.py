@@ -11,7 +11,6 @@ import pytest
 
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.redis.broker import MetaSettings
-from realtime.engine.redis.bus import RedisBlockingBus
 from realtime.engine.redis.engine import RedisStore
 from realtime.errors import NoReply
 from realtime.protocol.messages import Publication
@@ -83,7 +82,7 @@ async def test_of_several_publications_only_those_that_are_kept_are_unknown(
     pair: Pair, unique: str
 ) -> None:
     engine, replica = pair
-    blocking = RedisStore(RedisBlockingBus(engine.layer.bus), engine.prefix, META)
+    blocking = RedisStore(engine.layer.bus, engine.prefix, META)
 
     def several() -> list[Outgoing]:
         return [

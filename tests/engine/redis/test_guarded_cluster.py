@@ -83,7 +83,7 @@ class Worker:
         options = {"redis_cluster_addrs": addresses, "redis_prefix": prefix}
         engines, config = RedisEngines(), load(options)
         self._broker = engines.blocking_store(config).broker
-        self.bus = engines.bus(config)
+        self.bus = engines.redis(config)
 
     async def publish(self, channel: str, text: str) -> None:
         def send() -> None:
@@ -179,7 +179,7 @@ async def test_servers_are_reached_by_the_names_that_they_give(
         guarded.begin_move(slot_of(key), target)
         await asyncio.to_thread(guarded.move_keys, slot_of(key), source, target)
         pushed = ("RPUSH", key, "asked")
-        assert await engine.layer.bus.execute(shard, *pushed) == 1
+        assert await engine.layer.bus.call(shard, pushed) == 1
         assert await asyncio.to_thread(worker.bus.blocking(shard).execute, *pushed) == 2
         guarded.end_move(slot_of(key), target)
         await eventually(lambda: bool(engine.receiver.resumptions))

@@ -12,7 +12,6 @@ from channels.layers import InMemoryChannelLayer
 
 from realtime.engine.base import Outgoing
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
@@ -107,7 +106,7 @@ async def test_end_that_the_layer_dropped_is_found_by_looking(
     await eventually(lambda: published(client) == [1])
     engine: Any = nodes[0]._engine
     group = engine.shards.keys.group(unique)
-    bus = engine._bus
+    bus = engine.groups
     await bus.leave(group)
     await publish(nodes[1], RECOVERABLE, 2, unique)
     await bus.join(group)
@@ -165,7 +164,7 @@ async def start_engine(
     server: RedisServer, prefix: str, foreign: Any
 ) -> tuple[RedisEngine, RecordingReceiver]:
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    engine = RedisEngine(ForeignNodeBus(layer.bus, foreign), prefix)
+    engine = RedisEngine(layer.bus, prefix, layer=foreign)
     receiver = RecordingReceiver()
     await engine.start(receiver)
     return engine, receiver

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Awaitable, Callable
-from typing import Any
+from collections.abc import AsyncIterator, Callable
+from typing import Any, ClassVar
 
 import pytest
 import redis
@@ -13,20 +13,22 @@ from channels.generic.websocket import AsyncJsonWebsocketConsumer
 from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 
+from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing, Published
-from realtime.engine.redis.bus import RedisNodeBus
+from realtime.engine.redis.broker import DEFAULT_META, RedisStreams
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.group_message import GroupMessage, StreamSettings
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer
-from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.shards import Shards
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication
-from tests.engine.bench import KEPT, RecordingReceiver
+from realtime.server_api.blocking import run
+from tests.engine.bench import KEPT, PLAIN, RecordingReceiver
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
 
 OpenLayer = Callable[..., RedisChannelLayer]
+LONG = ChannelOptions(history_size=100, history_lifetime=100)
 
 
 @pytest.fixture
@@ -54,134 +56,91 @@ def layer(
     return open_layer(hosts=[server.url for server in servers])
 
 
-def message(layer: RedisChannelLayer, group: str, *, kept: int = 100, **more: Any) -> GroupMessage:
-    """A message with a stream of its group's own; `kept=0`: without."""
-    stream = StreamSettings(Keys(layer.prefix).stream(group), kept, 100) if kept else None
-    return GroupMessage(group, {"type": "chat.message", **more}, stream)
-
-
 async def receive(layer: RedisChannelLayer, channel: str) -> Any:
     async with asyncio.timeout(10):
         return await layer.receive(channel)
 
 
-async def in_group(layer: RedisChannelLayer, group: str) -> str:
-    """A channel in a group."""
+async def in_group(layer: RedisChannelLayer, name: str) -> str:
+    """A channel of the layer in the group of one of the service."""
     channel: str = await layer.new_channel()
-    await layer.group_add(group, channel)
+    await layer.group_add(Keys(layer.prefix).group(name), channel)
     return channel
 
 
-Publish = Callable[[RedisBus, GroupMessage], Awaitable[Published]]
-PUBLISH: dict[str, Publish] = {
-    "on a loop": lambda bus, message: bus.publish(message),
-    "blocking": lambda bus, message: asyncio.to_thread(bus.publish_blocking, message),
-}
-PUBLISH_MANY: dict[str, Callable[..., Awaitable[list[Published | EngineUnavailable]]]] = {
-    "on a loop": lambda bus, many: bus.publish_many(many),
-    "blocking": lambda bus, many: asyncio.to_thread(bus.publish_many_blocking, many),
-}
+def outgoing(name: str, value: int = 1, options: ChannelOptions = KEPT) -> Outgoing:
+    return Outgoing(name, Publication(data(str(value)), uid=f"u{value}"), options)
 
 
-# one
+class Way:
+    """Publishing on the loop, or in a thread without one."""
+
+    def __init__(self, kind: str) -> None:
+        self._in_thread = kind == "blocking"
+
+    def streams(self, layer: RedisChannelLayer) -> RedisStreams:
+        shards = Shards(layer.bus, layer.prefix, blocking=self._in_thread)
+        return RedisStreams(shards, DEFAULT_META)
+
+    async def __call__(self, layer: RedisChannelLayer, *several: Outgoing) -> Any:
+        """Return what became of each."""
+        publishing = self.streams(layer).publish_many(several)
+        return await (asyncio.to_thread(run, publishing) if self._in_thread else publishing)
+
+    async def one(self, layer: RedisChannelLayer, each: Outgoing) -> Published:
+        publishing = self.streams(layer).publish(each)
+        return await (asyncio.to_thread(run, publishing) if self._in_thread else publishing)
 
 
-@pytest.mark.parametrize("way", PUBLISH)
-async def test_numbered_message_arrives_with_its_position(
-    layer: RedisChannelLayer, way: str
-) -> None:
-    channel = await in_group(layer, "group")
+@pytest.fixture(params=["on a loop", "blocking"])
+def way(request: pytest.FixtureRequest) -> Way:
+    return Way(request.param)
 
-    positions = [
-        (await PUBLISH[way](layer.bus, message(layer, "group", text=f"é{number}"))).position
-        for number in range(2)
-    ]
+
+async def test_publication_arrives_with_its_position(layer: RedisChannelLayer, way: Way) -> None:
+    channel = await in_group(layer, "c")
+
+    positions = [(await way.one(layer, outgoing("c", n))).position for n in range(2)]
+    sent = await way.one(layer, outgoing("c", 7, PLAIN))
 
     for number, position in enumerate(positions):
         assert position is not None
-        assert position.offset == number + 1
-        assert await receive(layer, channel) == {
-            "type": "chat.message",
-            "text": f"é{number}",
-            "offset": number + 1,
-            "epoch": position.epoch,
-        }
-
-
-@pytest.mark.parametrize("way", PUBLISH)
-async def test_message_without_stream_arrives_as_it_is(layer: RedisChannelLayer, way: str) -> None:
-    channel = await in_group(layer, "group")
-
-    sent = await PUBLISH[way](layer.bus, message(layer, "group", kept=0, text="hi"))
+        message = await receive(layer, channel)
+        assert message["record"] == [str(number), f"u{number}"]
+        assert (message["offset"], message["epoch"]) == (number + 1, position.epoch)
     assert sent == Published()
-
-    assert await receive(layer, channel) == {"type": "chat.message", "text": "hi"}
-
-
-@pytest.mark.parametrize("way", PUBLISH)
-async def test_message_that_is_only_kept_is_not_sent(layer: RedisChannelLayer, way: str) -> None:
-    channel = await in_group(layer, "group")
-    kept = message(layer, "group", text="kept")._replace(send=False)
-
-    position = (await PUBLISH[way](layer.bus, kept)).position
-    await PUBLISH[way](layer.bus, message(layer, "group", text="sent"))
-
-    assert position is not None
-    assert position.offset == 1
-    received = await receive(layer, channel)
-    assert (received["text"], received["offset"]) == ("sent", 2)
+    assert "offset" not in await receive(layer, channel)
 
 
-async def test_both_ways_number_together(layer: RedisChannelLayer) -> None:
-    positions = []
-    for way in [*PUBLISH, *PUBLISH]:
-        positions.append((await PUBLISH[way](layer.bus, message(layer, "group"))).position)
-
-    assert [position.offset for position in positions if position] == [1, 2, 3, 4]
-    assert len({position.epoch for position in positions if position}) == 1
-
-
-# several
-
-
-@pytest.mark.parametrize("way", PUBLISH_MANY)
-async def test_several_messages_are_numbered_in_their_order(
-    layer: RedisChannelLayer, way: str
+async def test_several_publications_are_numbered_in_their_order(
+    layer: RedisChannelLayer, way: Way
 ) -> None:
-    groups = ["a", "b", "c", "d"]
-    channels = {group: await in_group(layer, group) for group in groups}
-    many = [
-        message(layer, groups[number % 4], kept=0 if number % 4 == 3 else 100, number=number)
-        for number in range(40)
-    ]
+    names = ["a", "b", "c", "d"]
+    channels = {name: await in_group(layer, name) for name in names}
 
-    results = await PUBLISH_MANY[way](layer.bus, many)
+    results = await way(
+        layer, *(outgoing(names[n % 4], n, PLAIN if n % 4 == 3 else LONG) for n in range(40))
+    )
 
-    positions = [result.position for result in results if isinstance(result, Published)]
-    offsets = [position and position.offset for position in positions]
+    offsets = [result.position and result.position.offset for result in results]
     assert offsets == [None if number % 4 == 3 else number // 4 + 1 for number in range(40)]
-    for index, group in enumerate(groups):
-        numbers = [(await receive(layer, channels[group]))["number"] for _ in range(10)]
-        assert numbers == [*range(index, 40, 4)]
+    for index, name in enumerate(names):
+        numbers = [(await receive(layer, channels[name]))["record"][0] for _ in range(10)]
+        assert numbers == [str(number) for number in range(index, 40, 4)]
+    assert await way(layer) == []
 
 
-@pytest.mark.parametrize("way", PUBLISH_MANY)
-async def test_empty_list_of_messages_has_no_results(layer: RedisChannelLayer, way: str) -> None:
-    assert await PUBLISH_MANY[way](layer.bus, []) == []
-
-
-@pytest.mark.parametrize("way", PUBLISH_MANY)
-async def test_shard_that_is_away_fails_its_own_messages_only(
-    own_redis: Callable[..., RedisServer], open_layer: OpenLayer, way: str
+async def test_shard_that_is_away_fails_its_own_publications_only(
+    own_redis: Callable[..., RedisServer], open_layer: OpenLayer, way: Way
 ) -> None:
     servers = [own_redis(), own_redis()]
     layer = open_layer(hosts=[server.url for server in servers])
-    many = [message(layer, f"group{number}") for number in range(20)]
-    there = [layer.bus.shard(entry.group) == 0 for entry in many]
+    names = [f"channel{number}" for number in range(20)]
+    there = [way.streams(layer)._shards.shard(name) == 0 for name in names]
     assert 0 < sum(there) < 20
     servers[1].kill()
 
-    results = await PUBLISH_MANY[way](layer.bus, many)
+    results = await way(layer, *(outgoing(name) for name in names))
 
     assert [isinstance(result, Published) for result in results] == there
     assert [isinstance(result, EngineUnavailable) for result in results] == [
@@ -189,18 +148,17 @@ async def test_shard_that_is_away_fails_its_own_messages_only(
     ]
 
 
-@pytest.mark.parametrize("way", PUBLISH)
 async def test_publishing_fails_in_time_when_redis_hangs(
-    own_redis: Callable[..., RedisServer], open_layer: OpenLayer, way: str
+    own_redis: Callable[..., RedisServer], open_layer: OpenLayer, way: Way
 ) -> None:
     server = own_redis()
     layer = open_layer(hosts=[server.url], timeout=1.5, connect_timeout=1.5)
-    await PUBLISH[way](layer.bus, message(layer, "group"))
+    await way.one(layer, outgoing("c"))
     server.freeze()
 
     with pytest.raises(EngineUnavailable):
         async with asyncio.timeout(15):
-            await PUBLISH[way](layer.bus, message(layer, "group"))
+            await way.one(layer, outgoing("c"))
 
     server.resume()
 
@@ -219,8 +177,8 @@ async def test_group_that_could_not_be_joined_is_not_kept(
     server.resume()
     await layer.group_add("after", channel)  # Redis answers again
     await eventually(lambda: f"{layer.prefix}__group__group" not in server.pubsub_channels())
-    await layer.bus.publish(message(layer, "group", text="not for us"))
-    await layer.bus.publish(message(layer, "after", text="for us"))
+    await layer.group_send("group", {"type": "t", "text": "not for us"})
+    await layer.group_send("after", {"type": "t", "text": "for us"})
     assert (await receive(layer, channel))["text"] == "for us"
 
 
@@ -230,31 +188,30 @@ async def test_group_that_could_not_be_joined_is_not_kept(
 class ChatConsumer(AsyncJsonWebsocketConsumer):
     """An ordinary consumer that sends what it receives to its client."""
 
+    group: ClassVar = ""
+
     async def connect(self) -> None:
-        await self.channel_layer.group_add("chat", self.channel_name)
+        await self.channel_layer.group_add(self.group, self.channel_name)
         await self.accept()
 
-    async def chat_message(self, event: Any) -> None:
+    async def realtime_publication(self, event: Any) -> None:
         await self.send_json(event)
 
 
-async def test_numbered_message_reaches_an_ordinary_consumer_in_the_group(
-    layer: RedisChannelLayer,
+async def test_publication_reaches_an_ordinary_consumer_in_the_group(
+    layer: RedisChannelLayer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(ChatConsumer, "group", Keys(layer.prefix).group("c"))
     before = channel_layers.set("default", layer)
     try:
         socket = WebsocketCommunicator(ChatConsumer.as_asgi(), "/chat")
         assert (await socket.connect())[0]
 
-        position = (await layer.bus.publish(message(layer, "chat", text="hi"))).position
+        position = (await Way("on a loop").one(layer, outgoing("c"))).position
 
         assert position is not None
-        assert await socket.receive_json_from(timeout=10) == {
-            "type": "chat.message",
-            "text": "hi",
-            "offset": 1,
-            "epoch": position.epoch,
-        }
+        event = await socket.receive_json_from(timeout=10)
+        assert (event["record"], event["epoch"]) == (["1", "u1"], position.epoch)
         await socket.disconnect()
     finally:
         channel_layers.set("default", before)
@@ -285,7 +242,7 @@ def contents(client: redis.Redis, prefix: str) -> bytes:
 
 async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[bytes, bytes]:
     """Have an engine keep and send secrets; return what Redis keeps, and what it passed on."""
-    engine = RedisEngine(RedisNodeBus(layer.bus), layer.prefix)
+    engine = RedisEngine(layer.bus, layer.prefix)
     receiver = RecordingReceiver()
     await engine.start(receiver)
     info = ClientInfo(SECRET, "C", data(f'"{SECRET}"'), data(f'"{SECRET}"'))
@@ -337,21 +294,20 @@ async def test_layer_without_keys_hides_neither(
 
 async def test_key_that_was_replaced_still_opens_what_it_closed(open_layer: OpenLayer) -> None:
     receiving = open_layer(symmetric_encryption_keys=["new", "old"])
-    channel = await in_group(receiving, "group")
-    old = open_layer(symmetric_encryption_keys=["old"])
+    channel = await in_group(receiving, "c")
 
-    await old.bus.publish(message(old, "group", text="hi"))
+    await Way("on a loop").one(open_layer(symmetric_encryption_keys=["old"]), outgoing("c"))
 
-    assert (await receive(receiving, channel))["text"] == "hi"
+    assert (await receive(receiving, channel))["record"] == ["1", "u1"]
 
 
 async def test_json_layer_keeps_json(open_layer: OpenLayer, redis_server: RedisServer) -> None:
     layer = open_layer(serializer_format="json")
-    channel = await in_group(layer, "group")
+    channel = await in_group(layer, "c")
 
-    await layer.bus.publish(message(layer, "group", text="é"))
+    await Way("on a loop").one(layer, outgoing("c"))
 
     with redis_server.client() as client:
-        [(_, fields)] = client.xrange(Keys(layer.prefix).stream("group")[0])
-    assert json.loads(fields[b"m"]) == {"type": "chat.message", "text": "é"}
+        [(_, fields)] = client.xrange(Keys(layer.prefix).stream("c")[0])
+    assert json.loads(fields[b"m"])["record"] == ["1", "u1"]
     assert (await receive(layer, channel))["offset"] == 1

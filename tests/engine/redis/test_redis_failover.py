@@ -15,7 +15,6 @@ import pytest
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.once import Once
 from realtime.engine.redis.broker import MetaSettings
-from realtime.engine.redis.bus import RedisBlockingBus, RedisNodeBus
 from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.redis_bus import RedisBus
@@ -54,9 +53,9 @@ class Process:
     def __init__(self, place: Place, prefix: str, meta: MetaSettings) -> None:
         entry = {"sentinels": [place], "master_name": "mymaster"}
         self.bus: RedisBus = RedisChannelLayer(hosts=[entry], prefix=prefix).bus
-        self.engine = RedisEngine(RedisNodeBus(self.bus), prefix, meta)
+        self.engine = RedisEngine(self.bus, prefix, meta)
         self.receiver = RecordingReceiver()
-        self.threads = RedisStore(RedisBlockingBus(self.bus), prefix, meta)
+        self.threads = RedisStore(self.bus, prefix, meta)
         self.channel = prefix
 
     async def publish(

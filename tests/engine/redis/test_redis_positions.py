@@ -14,7 +14,6 @@ from redis import Redis
 
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.redis.broker import RedisStreams
-from realtime.engine.redis.bus import RedisBlockingBus
 from realtime.engine.redis.engine import RedisStore
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT
@@ -54,7 +53,7 @@ def counted(servers: list[RedisServer], look: Callable[[], object]) -> list[int]
 
 def streams(bench: RedisBench) -> RedisStreams:
     """The streams as a thread without an event loop reaches them."""
-    return RedisStore(RedisBlockingBus(bench.layer.bus), bench.prefix).broker
+    return RedisStore(bench.layer.bus, bench.prefix).broker
 
 
 def result_of(work: Coroutine[Any, Any, T]) -> T:

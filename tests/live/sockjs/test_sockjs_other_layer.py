@@ -11,7 +11,6 @@ import pytest
 
 from realtime.config.reader import load
 from realtime.engine.redis.engine import RedisEngine
-from realtime.engine.redis.foreign import ForeignNodeBus
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.transports.sockjs.application import SockJS
@@ -54,7 +53,7 @@ async def pair(redis_server: RedisServer, unique: str) -> AsyncIterator[Pair]:
     nodes = []
     for layer in foreign:
         own = RedisChannelLayer(hosts=[redis_server.url], prefix=unique)
-        nodes.append(Node(load(dict(OPTIONS)), RedisEngine(ForeignNodeBus(own.bus, layer), unique)))
+        nodes.append(Node(load(dict(OPTIONS)), RedisEngine(own.bus, unique, layer=layer)))
         await nodes[-1].start()
     yield Pair(*nodes)
     for node in nodes:

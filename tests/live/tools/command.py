@@ -89,7 +89,8 @@ def run_here(options: Mapping[str, Any], *arguments: str) -> subprocess.Complete
             status = thread.submit(answer).result(TIMEOUT)
         finally:
             with suppress(InvalidOptions):
-                if (bus := serving.redis_bus(sources.current())) is not None:
+                config = sources.current()
+                if (bus := serving.engines(config).redis(config)) is not None:
                     bus.close_blocking()
     return subprocess.CompletedProcess(arguments, status, output.getvalue(), errors.getvalue())
 

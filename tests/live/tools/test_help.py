@@ -78,7 +78,7 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
         *nodes.checks(service),
         *redis.checks(config),
     ]
-    bus = serving.redis_bus(config)
+    bus = serving.engines(config).redis(config)
     assert bus is not None
     bus.close_blocking()
 
