@@ -12,6 +12,7 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.config.reader import load
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignGroups
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from tests.engine.redis_bench import close_layer
@@ -42,7 +43,7 @@ LAYERS: dict[str, Callable[[str, str], Any]] = {
 def two_step_node(server: RedisServer, prefix: str, foreign: Any) -> Node:
     """A node whose messages a third-party layer sends."""
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    return Node(load({}), RedisEngine(layer.bus, prefix, layer=foreign))
+    return Node(load({}), RedisEngine(layer.bus, prefix, groups=ForeignGroups(layer.bus, foreign)))
 
 
 def own_node(servers: Sequence[RedisServer], prefix: str, **options: Any) -> Node:

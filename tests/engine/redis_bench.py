@@ -15,6 +15,7 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.broker import DEFAULT_META, MetaSettings
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignGroups
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
@@ -67,7 +68,8 @@ class RedisBench(Bench):
         )
         if cluster:
             self.layer.bus = cluster_bus(cluster, prefix, partitions)
-        super().__init__(RedisEngine(self.layer.bus, prefix, meta, foreign), self._elapse)
+        groups = None if foreign is None else ForeignGroups(self.layer.bus, foreign)
+        super().__init__(RedisEngine(self.layer.bus, prefix, meta, groups), self._elapse)
 
     async def _elapse(self, seconds: float) -> None:
         for server in self.servers:

@@ -63,8 +63,11 @@ def objects_held(engine: MemoryEngine) -> int:
     return len(seen)
 
 
-async def test_memory_engine_has_no_cluster(memory: MemoryEngine) -> None:
-    assert memory.cluster is None
+async def publish(
+    of: MemoryEngine | Node, channel: str, options: ChannelOptions = KEPT, once: Once | None = None
+) -> StreamPosition | None:
+    outgoing = Outgoing(channel, Publication(data("1")), options, once)
+    return (await of.broker.publish(outgoing)).position
 
 
 async def test_reading_unknown_channels_does_not_grow_memory(memory: MemoryEngine) -> None:
@@ -86,9 +89,7 @@ async def test_publishing_without_history_does_not_grow_memory(memory: MemoryEng
     before = objects_held(memory)
 
     for number in range(100):
-        await memory.broker.publish(
-            Outgoing(f"a{number}", Publication(data("1")), ChannelOptions())
-        )
+        await publish(memory, f"a{number}", ChannelOptions())
 
     assert objects_held(memory) == before
 
@@ -110,7 +111,7 @@ async def test_expired_and_forgotten_streams_are_not_kept(
 ) -> None:
     before = objects_held(memory)
     for number in range(100):
-        await memory.broker.publish(Outgoing(f"a{number}", Publication(data("1")), KEPT))
+        await publish(memory, f"a{number}")
         await memory.presence.add(f"a{number}", [INFO], 10)
     assert objects_held(memory) > before + 200
 
@@ -141,10 +142,8 @@ async def test_epochs_of_two_engines_differ(memory: MemoryEngine) -> None:
 async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotten(
     memory: MemoryEngine, clock: Clock
 ) -> None:
-    await memory.broker.publish(Outgoing("idle", Publication(data("1")), KEPT))
-    position = (
-        await memory.broker.publish(Outgoing("busy", Publication(data("1")), KEPT))
-    ).position
+    await publish(memory, "idle")
+    position = await publish(memory, "busy")
     await clock.advance(60)
     await memory.broker.position("busy")
 
@@ -160,12 +159,12 @@ async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
     """Their subscribers would be disconnected."""
     await memory.broker.subscribe("quiet")
     quiet = await memory.broker.position("quiet")
-    await memory.broker.publish(Outgoing("other", Publication(data("1")), KEPT))
+    await publish(memory, "other")
 
     await clock.advance(101)
 
     assert await memory.broker.position("quiet") == quiet
-    first = (await memory.broker.publish(Outgoing("quiet", Publication(data("1")), KEPT))).position
+    first = await publish(memory, "quiet")
     assert first is not None
     assert first.epoch == quiet.epoch
 
@@ -175,11 +174,9 @@ async def test_positions_of_unused_channels_are_bounded_in_number(
 ) -> None:
     monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 3)
     await memory.broker.subscribe("watched")
-    watched = (
-        await memory.broker.publish(Outgoing("watched", Publication(data("1")), KEPT))
-    ).position
+    watched = await publish(memory, "watched")
     for number in range(10):
-        await memory.broker.publish(Outgoing(f"a{number}", Publication(data("1")), KEPT))
+        await publish(memory, f"a{number}")
     last = await memory.broker.position("a9")
 
     await clock.advance(KEPT.history_lifetime + 1)
@@ -201,7 +198,7 @@ async def test_stream_outlives_the_deadline_of_an_earlier_one_of_its_channel(
     await memory.broker.unsubscribe("a")
 
     await clock.advance(60)
-    first = (await memory.broker.publish(Outgoing("a", Publication(data("1")), kept))).position
+    first = await publish(memory, "a", kept)
     await clock.advance(41)  # 101 seconds after the first stream was used last
 
     history = await memory.broker.history("a")
@@ -233,7 +230,7 @@ async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over
     names = [f"a{number}" for number in range(100)]
     before = [await node.broker.position(name) for name in names]
     for name in names:
-        await node.broker.publish(Outgoing(name, Publication(data("1")), KEPT))
+        await publish(node, name)
 
     await clock.advance(WEEK - 1)
     assert await positions(node, ["a0"]) == [1]  # looking at it is using it
@@ -251,7 +248,7 @@ async def test_stream_with_a_subscriber_is_kept_until_that_time_after_it_left(
 ) -> None:
     node = await start_node(memory_history_meta_ttl=WEEK)
     await node.broker.subscribe("a")
-    position = (await node.broker.publish(Outgoing("a", Publication(data("1")), KEPT))).position
+    position = await publish(node, "a")
 
     await clock.advance(10 * WEEK)
     await node.broker.unsubscribe("a")
@@ -270,7 +267,7 @@ async def test_few_streams_are_kept_forever_when_the_option_is_0(
     clock: Clock, options: dict[str, object]
 ) -> None:
     node = await start_node(**options)
-    position = (await node.broker.publish(Outgoing("a", Publication(data("1")), KEPT))).position
+    position = await publish(node, "a")
 
     await clock.advance(520 * WEEK)
 
@@ -297,7 +294,7 @@ async def test_position_of_an_expired_stream_costs_little_more_than_its_name(
     try:
         before = tracemalloc.get_traced_memory()[0]
         for each in range(number):
-            await memory.broker.publish(Outgoing(f"a{each}", Publication(data("1")), KEPT))
+            await publish(memory, f"a{each}")
         await clock.advance(KEPT.history_lifetime + 1)
         cost = (tracemalloc.get_traced_memory()[0] - before) / number
     finally:
@@ -315,7 +312,7 @@ async def test_positions_without_publications_and_subscribers_are_bounded_in_num
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
     names = [f"a{number}" for number in range(30)]
     for name in names:
-        await engine.broker.publish(Outgoing(name, Publication(data("1")), KEPT))
+        await publish(engine, name)
     await engine.broker.subscribe("a0")
 
     await clock.advance(KEPT.history_lifetime)
@@ -334,7 +331,7 @@ async def test_bound_on_positions_does_not_change_the_position_of_subscribed_cha
     await engine.broker.subscribe("quiet")
     quiet = await engine.broker.position("quiet")
     for number in range(30):
-        await engine.broker.publish(Outgoing(f"a{number}", Publication(data("1")), KEPT))
+        await publish(engine, f"a{number}")
 
     await clock.advance(KEPT.history_lifetime)
 
@@ -346,24 +343,21 @@ async def test_keys_of_idempotency_are_bounded_and_those_that_end_first_go_first
 ) -> None:
     monkeypatch.setattr(memory_engine, "MAX_KEYS", 3)
 
-    async def publish(key: str, lifetime: int) -> StreamPosition | None:
-        publication = Publication(data("1"), uid=key)
-        return (
-            await memory.broker.publish(Outgoing("a", publication, KEPT, Once(key, lifetime)))
-        ).position
+    async def publish_once(key: str, lifetime: int) -> StreamPosition | None:
+        return await publish(memory, "a", once=Once(key, lifetime))
 
-    first = [await publish(key, lifetime) for key, lifetime in [("x", 9), ("y", 5), ("z", 7)]]
-    await publish("w", 8)  # "y" is forgotten
+    first = [await publish_once(key, lifetime) for key, lifetime in [("x", 9), ("y", 5), ("z", 7)]]
+    await publish_once("w", 8)  # "y" is forgotten
 
-    assert await publish("x", 9) == first[0]
-    assert await publish("z", 7) == first[2]
-    assert await publish("y", 5) != first[1]
+    assert await publish_once("x", 9) == first[0]
+    assert await publish_once("z", 7) == first[2]
+    assert await publish_once("y", 5) != first[1]
 
 
 async def test_keys_of_idempotency_leave_nothing(memory: MemoryEngine, clock: Clock) -> None:
     for number in range(100):
         once = Once(str(number), 10 + number)
-        await memory.broker.publish(Outgoing("a", Publication(data("1")), ChannelOptions(), once))
+        await publish(memory, "a", ChannelOptions(), once)
     await clock.advance(59.5)  # 10 to 59
     assert len(memory.broker._once_keys.positions) == 50
 

@@ -69,39 +69,19 @@ async def test_engines_number_their_publications_together(pair: Pair, unique: st
         assert received == untimed(history)
 
 
-async def test_key_used_at_both_nodes_at_once_publishes_once(pair: Pair, unique: str) -> None:
-    for bench in pair:
-        await bench.broker.subscribe(unique)
-    publication = Publication(data("1"), uid="u")
-
-    published = await asyncio.gather(
-        *(
-            pair[n % 2].broker.publish(Outgoing(unique, publication, LONG, Once("key")))
-            for n in range(50)
-        )
-    )
-
-    position = await pair.one.broker.position(unique)
-    assert [each.position for each in published] == [position] * 50
-    assert [each.kept for each in published].count(True) == 1
-    assert await pair.one.kept(unique) == [1]
-    for bench in pair:
-        assert untimed(await bench.received(unique, 1)) == [Publication(data("1"), None, 1, "u")]
-
-
-async def test_key_used_at_both_nodes_at_once_publishes_once_without_history(
-    pair: Pair, unique: str
+@pytest.mark.parametrize("options", [PLAIN, LONG], ids=["without history", "with history"])
+async def test_key_used_at_both_nodes_at_once_publishes_once(
+    pair: Pair, unique: str, options: ChannelOptions
 ) -> None:
     for bench in pair:
         await bench.broker.subscribe(unique)
+    outgoing = Outgoing(unique, Publication(data("1"), uid="u"), options, Once("key"))
 
-    await asyncio.gather(
-        *(
-            pair[n % 2].broker.publish(Outgoing(unique, Publication(data("1")), PLAIN, Once("key")))
-            for n in range(50)
-        )
-    )
+    published = await asyncio.gather(*(pair[n % 2].broker.publish(outgoing) for n in range(50)))
 
+    position = await pair.one.broker.position(unique) if options.keeps_history else None
+    assert [each.position for each in published] == [position] * 50
+    assert [each.kept for each in published].count(True) == 1
     for bench in pair:
         await bench.publish(unique, 2, options=PLAIN)
     for bench in pair:
@@ -109,22 +89,17 @@ async def test_key_used_at_both_nodes_at_once_publishes_once_without_history(
         assert sorted(bench.values(unique)) == [1, 2, 2]
 
 
-async def test_unused_channel_has_the_same_epoch_everywhere(pair: Pair, unique: str) -> None:
+async def test_unused_channel_has_the_same_epoch_and_history_is_removed_everywhere(
+    pair: Pair, unique: str
+) -> None:
     positions = [await bench.broker.position(unique) for bench in pair]
-
-    published = await pair.other.publish(unique, 1)
-
+    published = await pair.other.publish(unique, 1, 2)
     assert published is not None
     assert {position.epoch for position in positions} == {published.epoch}
 
-
-async def test_history_removed_by_one_is_gone_for_the_other(pair: Pair, unique: str) -> None:
-    await pair.one.publish(unique, 1, 2)
-
     await pair.other.broker.remove_history(unique)
-
     assert await pair.one.kept(unique) == []
-    assert (await pair.one.broker.position(unique)).offset == 2
+    assert await pair.one.broker.position(unique) == published
 
 
 async def test_epoch_that_several_nodes_renew_is_renewed_once(pair: Pair, unique: str) -> None:
@@ -152,37 +127,16 @@ async def test_join_and_leave_reach_the_other(pair: Pair, unique: str) -> None:
     assert pair.other.receiver.leaves[unique] == [OTHER_INFO]
 
 
-async def test_nothing_the_other_publishes_after_subscribing_is_missed(
-    pair: Pair, unique: str
-) -> None:
-    names = [f"{unique}-{number}" for number in range(40)]
-
-    async def subscribe_and_publish(name: str) -> None:
-        await pair.one.broker.subscribe(name)
-        await pair.other.publish(name, 1, options=PLAIN)
-
-    await asyncio.gather(*(subscribe_and_publish(name) for name in names))
-
-    for name in names:
-        assert len(await pair.one.received(name, 1)) == 1
-
-
 # presence
 
 
 async def test_presence_is_that_of_all_engines(pair: Pair, unique: str) -> None:
     await pair.one.presence.add(unique, [INFO], 60)
     await pair.other.presence.add(unique, [OTHER_INFO], 60)
-
     for bench in pair:
         assert dict(await bench.presence.get(unique)) == {"C1": INFO, "C2": OTHER_INFO}
 
-
-async def test_presence_removed_by_one_is_gone_for_the_other(pair: Pair, unique: str) -> None:
-    await pair.one.presence.add(unique, [INFO, OTHER_INFO], 60)
-
     await pair.other.presence.remove(unique, "C1")
-
     assert set(await pair.one.presence.get(unique)) == {"C2"}
 
 
@@ -241,19 +195,13 @@ async def test_channels_of_many_engines_changing_at_once_are_right_in_the_end(
     await comes_true(right)
 
 
-async def test_nodes_are_described_as_they_announced_themselves(pair: Pair) -> None:
-    for bench in pair:
-        nodes = await bench.nodes()
-        assert sorted(nodes, key=lambda node: node.uid) == [NODE, SECOND_NODE]
-
-
-async def test_later_announcement_takes_the_place_of_the_earlier(pair: Pair) -> None:
+async def test_nodes_are_described_as_they_announced_themselves_last(pair: Pair) -> None:
     later = msgspec.structs.replace(NODE, num_clients=3, num_channels=4, uptime=63)
-
-    await pair.one.cluster.announce(later, NODE_LIFETIME)
-
-    nodes = await pair.other.nodes()
-    assert sorted(nodes, key=lambda node: node.uid) == [later, SECOND_NODE]
+    for expected in (NODE, later):
+        await pair.one.cluster.announce(expected, NODE_LIFETIME)
+        for bench in pair:
+            nodes = await bench.nodes()
+            assert sorted(nodes, key=lambda node: node.uid) == [expected, SECOND_NODE]
 
 
 async def test_node_without_heartbeats_is_forgotten_with_its_channels(

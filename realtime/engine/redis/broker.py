@@ -20,9 +20,8 @@ from realtime.engine.base import History, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.redis import records
 from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.foreign import ForeignGroups, Send
 from realtime.engine.redis.group_message import Message
-from realtime.engine.redis.groups import RedisGroups
+from realtime.engine.redis.groups import RedisGroups, Send
 from realtime.engine.redis.redis_bus import ShardRequest
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
@@ -337,7 +336,7 @@ class RedisBroker(RedisStreams):
     def __init__(
         self,
         shards: Shards,
-        groups: RedisGroups | ForeignGroups,
+        groups: RedisGroups,
         meta: MetaSettings,
         channel_list: ChannelList,
     ) -> None:

@@ -15,9 +15,8 @@ from realtime.engine.redis.broker import (
     deliver,
 )
 from realtime.engine.redis.cluster import RedisCluster
-from realtime.engine.redis.foreign import ForeignGroups, ForeignLayer, blocking_send
 from realtime.engine.redis.group_message import Message
-from realtime.engine.redis.groups import RedisGroups
+from realtime.engine.redis.groups import RedisGroups, Send
 from realtime.engine.redis.limits import RedisLimits
 from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.presence import RedisPresence
@@ -33,16 +32,16 @@ class RedisStore:
         redis: RedisBus,
         prefix: str,
         meta: MetaSettings = DEFAULT_META,
-        layer: ForeignLayer | None = None,
+        send: Send | None = None,
     ) -> None:
         """
         Args:
             redis: reaches Redis.
             prefix: begins the name of every key.
-            layer: a third-party layer that sends.
+            send: of a third-party layer.
         """
         shards = Shards(redis, prefix, blocking=True)
-        self.broker = RedisStreams(shards, meta, None if layer is None else blocking_send(layer))
+        self.broker = RedisStreams(shards, meta, send)
         self.presence = RedisPresence(shards)
         self.lists = RedisLists(shards)
         self.cluster = RedisCluster(shards, self.broker)
@@ -57,15 +56,11 @@ class RedisEngine:
         redis: RedisBus,
         prefix: str,
         meta: MetaSettings = DEFAULT_META,
-        layer: ForeignLayer | None = None,
-        *,
-        owned: bool = True,
+        groups: RedisGroups | None = None,
     ) -> None:
-        """As `RedisStore`. `owned`: nothing else uses `redis`, which is closed with the engine."""
+        """As `RedisStore`. `groups`: those that the node joins, if not its own in `redis`."""
         self.shards = Shards(redis, prefix)
-        self.groups = (
-            RedisGroups(redis, owned=owned) if layer is None else ForeignGroups(redis, layer)
-        )
+        self.groups = groups or RedisGroups(redis)
         self.lists = RedisNodeLists(self.shards)
         self._receiver: Receiver | None = None
         self.broker = RedisBroker(self.shards, self.groups, meta, self.lists.channels)

@@ -13,13 +13,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
 
 from realtime.engine.redis.group_message import Message, positioned
-from realtime.engine.redis.groups import Handler
+from realtime.engine.redis.groups import Handler, RedisGroups, Send
 from realtime.engine.redis.records import CHECKED
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import OnShards
@@ -50,10 +50,6 @@ class ForeignLayer(Protocol):
     async def group_send(self, group: str, message: Message) -> None: ...
 
 
-Send = Callable[[str, Message, StreamPosition | None], Awaitable[None]]
-"""Sends a message to a group, with its position if it has one."""
-
-
 def blocking_send(layer: ForeignLayer) -> Send:
     """Return what sends from a thread. Layers are asynchronous, so each message makes a loop."""
     group_send = async_to_sync(layer.group_send)
@@ -65,14 +61,15 @@ def blocking_send(layer: ForeignLayer) -> Send:
     return send
 
 
-class ForeignGroups:
-    """The groups that a node joins, in a third-party layer. As `groups.RedisGroups`."""
+class ForeignGroups(RedisGroups):
+    """The groups that a node joins, in a third-party layer."""
 
     sharded = False
 
     def __init__(self, redis: RedisBus, layer: ForeignLayer) -> None:
         """`redis`: is closed with the groups."""
-        self._redis = redis
+        super().__init__(redis)
+        self.send = self._group_send
         self._layer = layer
         self._mailbox = ""
         self._groups: dict[str, None] = {}
@@ -101,8 +98,9 @@ class ForeignGroups:
                     await self.leave(group)
         await self._redis.close()
 
-    async def send(self, group: str, message: Message, position: StreamPosition | None) -> None:
-        """Send a message to a group. Raises NoReply."""
+    async def _group_send(
+        self, group: str, message: Message, position: StreamPosition | None
+    ) -> None:
         with wrapping_errors():
             await self._layer.group_send(group, _sent(message, position))
 

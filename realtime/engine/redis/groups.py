@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 
 from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import OnShards
+from realtime.protocol.messages import StreamPosition
 
 Handler = Callable[[Message], None]
+Send = Callable[[str, Message, StreamPosition | None], Awaitable[None]]
+"""Sends a message to a group, with its position if it has one."""
 
 
 class RedisGroups:
-    """See the module. `foreign.ForeignGroups` has the same methods."""
+    """See the module."""
 
     sharded = True
     """Whether groups belong to shards that are lost one by one."""
-    send = None
-    """Redis sends a publication in the step that keeps it."""
+    send: Send | None = None
+    """Sends a publication in a second step; None: Redis does it in the step that keeps it."""
 
     def __init__(self, redis: RedisBus, *, owned: bool = True) -> None:
         """`owned`: nothing else uses `redis`, so its connections are closed with the groups."""

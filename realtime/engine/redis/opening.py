@@ -12,7 +12,8 @@ from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
 from realtime.engine.redis.broker import HELD_LIFETIME, MetaSettings
 from realtime.engine.redis.engine import RedisEngine, RedisStore
-from realtime.engine.redis.foreign import ForeignLayer
+from realtime.engine.redis.foreign import ForeignGroups, ForeignLayer, blocking_send
+from realtime.engine.redis.groups import RedisGroups
 from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
@@ -53,14 +54,19 @@ class RedisEngines:
 
     def engine(self, config: Config) -> Engine:
         redis, layer = self._buses(config)
-        prefix, owned = sources.redis_prefix(config), not config.channel_layer
-        return RedisEngine(redis, prefix, _meta(config), layer, owned=owned)
+        groups = (
+            RedisGroups(redis, owned=not config.channel_layer)
+            if layer is None
+            else ForeignGroups(redis, layer)
+        )
+        return RedisEngine(redis, sources.redis_prefix(config), _meta(config), groups)
 
     def blocking_store(self, config: Config, timeout: float | None = None) -> Store:
         redis, layer = self._buses(config)
         if timeout is not None:
             redis = redis.with_timeouts(Timeouts(timeout, timeout))
-        return RedisStore(redis, sources.redis_prefix(config), _meta(config), layer)
+        send = None if layer is None else blocking_send(layer)
+        return RedisStore(redis, sources.redis_prefix(config), _meta(config), send)
 
     def labels(self, config: Config) -> list[str]:
         return self.redis(config).servers.labels()

@@ -12,6 +12,7 @@ from channels.layers import InMemoryChannelLayer
 
 from realtime.engine.base import Outgoing
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignGroups
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
@@ -164,7 +165,7 @@ async def start_engine(
     server: RedisServer, prefix: str, foreign: Any
 ) -> tuple[RedisEngine, RecordingReceiver]:
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
-    engine = RedisEngine(layer.bus, prefix, layer=foreign)
+    engine = RedisEngine(layer.bus, prefix, groups=ForeignGroups(layer.bus, foreign))
     receiver = RecordingReceiver()
     await engine.start(receiver)
     return engine, receiver

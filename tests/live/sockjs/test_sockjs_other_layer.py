@@ -11,6 +11,7 @@ import pytest
 
 from realtime.config.reader import load
 from realtime.engine.redis.engine import RedisEngine
+from realtime.engine.redis.foreign import ForeignGroups
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.transports.sockjs.application import SockJS
@@ -53,7 +54,12 @@ async def pair(redis_server: RedisServer, unique: str) -> AsyncIterator[Pair]:
     nodes = []
     for layer in foreign:
         own = RedisChannelLayer(hosts=[redis_server.url], prefix=unique)
-        nodes.append(Node(load(dict(OPTIONS)), RedisEngine(own.bus, unique, layer=layer)))
+        nodes.append(
+            Node(
+                load(dict(OPTIONS)),
+                RedisEngine(own.bus, unique, groups=ForeignGroups(own.bus, layer)),
+            )
+        )
         await nodes[-1].start()
     yield Pair(*nodes)
     for node in nodes:
