@@ -45,18 +45,10 @@ async def test_key_publishes_once(engine: Bench, unique: str, options: ChannelOp
     assert again == first
     if options.keeps_history:
         assert first is not None
+        assert await engine.broker.position(unique) == other
         assert other == StreamPosition(2, first.epoch)
         assert await engine.kept_values(unique) == [1, 2]
     assert await arrived(engine, unique, options) == [1, 2]
-
-
-async def test_repetition_does_not_move_the_position(engine: Bench, unique: str) -> None:
-    await publish(engine, unique, 1, Once("k"))
-    top = await engine.publish(unique, 2)
-
-    await publish(engine, unique, 1, Once("k"))
-
-    assert await engine.broker.position(unique) == top
 
 
 @WITH_AND_WITHOUT

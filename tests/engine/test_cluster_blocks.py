@@ -45,23 +45,16 @@ async def test_blocked_users_are_listed_with_their_ends(clustered: Bench) -> Non
     assert version == await limits.blocked_version() != NO_LIST
 
 
-async def test_last_end_counts_also_if_it_is_sooner(clustered: Bench) -> None:
-    limits, sooner = clustered.limits, later(10)
-    await limits.block({"17": later()})
-
+async def test_last_end_counts_and_an_unblocked_user_is_gone(clustered: Bench) -> None:
+    limits, sooner, later_end = clustered.limits, later(10), later()
+    await limits.block({"17": later(), "18": later_end})
     assert await limits.block({"17": sooner}) == 1
-
-    assert (await limits.blocked()).ends == {"17": sooner}
-
-
-async def test_unblocked_user_is_gone_and_others_stay(clustered: Bench) -> None:
-    limits, ends = clustered.limits, {"17": later(), "18": later()}
-    await limits.block(ends)
+    assert (await limits.blocked()).ends == {"17": sooner, "18": later_end}
 
     await limits.unblock("17")
     await limits.unblock("nobody")
 
-    assert (await limits.blocked()).ends == {"18": ends["18"]}
+    assert (await limits.blocked()).ends == {"18": later_end}
 
 
 async def test_every_change_has_another_version(clustered: Bench) -> None:

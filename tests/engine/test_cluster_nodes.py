@@ -53,11 +53,8 @@ async def test_channel_is_not_listed_after_its_last_subscriber_left(
 # nodes
 
 
-async def test_node_that_announced_itself_is_alive(clustered: Bench) -> None:
-    assert await clustered.nodes() == [NODE]
-
-
 async def test_node_that_withdrew_once_or_twice_is_not_alive(clustered: Bench) -> None:
+    assert await clustered.nodes() == [NODE]
     for _ in range(2):
         await clustered.cluster.withdraw(NODE)
         assert await clustered.nodes() == []
@@ -101,13 +98,7 @@ async def test_status_is_what_the_node_announced_and_alive(alone: Bench) -> None
     assert status.alive
     assert 0 <= status.last_seen_seconds < SLACK
     assert await alone.nodes() == [SECOND_NODE]
-
-
-async def test_node_that_announces_no_counters_has_counters_of_0(
-    alone: Bench,
-) -> None:
     await alone.cluster.announce(SECOND_NODE, LIFETIME)
-
     (status,) = await alone.cluster.statuses()
     assert (status.name, status.messages_published, status.messages_delivered) == ("second", 0, 0)
 

@@ -51,32 +51,18 @@ async def receive(layer: Any, channel: str) -> Any:
 # channels
 
 
-async def test_message_sent_to_a_channel_is_received(layer: Any) -> None:
-    channel = await layer.new_channel()
+async def test_messages_of_one_channel_are_received_in_their_order(layer: Any, unique: str) -> None:
+    channel, other = await layer.new_channel(), await layer.new_channel()
     message = {"type": "test.message", "text": "é", "bytes": [1, 2.5, None, True], "map": {"a": 1}}
-
-    await layer.send(channel, message)
-
-    assert await receive(layer, channel) == message
-
-
-async def test_messages_of_one_channel_are_received_in_their_order(layer: Any) -> None:
-    channel = await layer.new_channel()
+    assert channel.startswith(unique)
+    assert channel != other
+    await layer.group_discard("group", other)  # it is not in it
 
     for number in range(50):
-        await layer.send(channel, {"type": "test", "number": number})
+        await layer.send(channel, message | {"number": number})
 
-    received = [(await receive(layer, channel))["number"] for _ in range(50)]
-    assert received == [*range(50)]
-
-
-async def test_new_channels_are_all_different_and_begin_with_the_prefix(
-    layer: Any, unique: str
-) -> None:
-    names = [await layer.new_channel() for _ in range(20)]
-
-    assert len(set(names)) == 20
-    assert all(name.startswith(unique) for name in names)
+    for number in range(50):
+        assert await receive(layer, channel) == message | {"number": number}
 
 
 async def test_channel_that_is_not_specific_receives_too(layer: Any, unique: str) -> None:
@@ -157,10 +143,6 @@ async def test_group_without_members_is_not_subscribed_to(
         return not subscribed()
 
     await comes_true(given_up)
-
-
-async def test_discarding_a_channel_that_is_not_in_the_group_does_nothing(layer: Any) -> None:
-    await layer.group_discard("group", await layer.new_channel())
 
 
 async def test_only_channels_of_this_process_may_join_groups(layer: Any) -> None:

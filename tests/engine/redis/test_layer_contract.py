@@ -6,7 +6,6 @@ Where the stock layers check the same, they are asked, too.
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import inspect
 import re
 from collections.abc import AsyncIterator, Callable
@@ -192,22 +191,6 @@ async def test_reader_that_is_cancelled_leaves_the_channel_to_the_others(
     assert (await staying)["number"] == 1
 
 
-async def test_channel_that_is_read_again_is_still_in_its_groups(open_layer: OpenLayer) -> None:
-    """As with the stock layer, so one can poll with a timeout."""
-    layer = open_layer()
-    channel = await layer.new_channel()
-    await layer.group_add("group", channel)
-    with contextlib.suppress(TimeoutError):
-        async with asyncio.timeout(0.01):
-            await layer.receive(channel)
-
-    receiving = asyncio.create_task(receive(layer, channel))
-    await eventually(lambda: channel in layer.bus.on_loop().mailboxes)
-    await layer.group_send("group", {"type": "test", "number": 1})
-
-    assert (await receiving)["number"] == 1
-
-
 # capacity
 
 
@@ -269,16 +252,6 @@ async def test_capacity_may_depend_on_the_name(open_layer: OpenLayer, unique: st
     channels = {kind: await layer.new_channel(kind) for kind in expected}
 
     assert {kind: layer.capacity_of(name) for kind, name in channels.items()} == expected
-
-
-async def test_without_capacity_nothing_is_dropped(open_layer: OpenLayer) -> None:
-    """As with the stock pub/sub layer."""
-    layer = open_layer()
-    channel = await layer.new_channel()
-    for number in range(300):
-        await layer.send(channel, {"type": "test", "number": number})
-
-    assert await numbers(layer, channel, 299) == [*range(300)]
 
 
 # expiry
@@ -375,6 +348,3 @@ def test_shards_are_those_of_the_stock_layer(shards: int) -> None:
 
 def test_options_of_the_stock_layers_that_mean_nothing_here_are_accepted() -> None:
     RedisChannelLayer(hosts=["redis://h"], on_disconnect=print, on_reconnect=print)
-
-
-# forks
