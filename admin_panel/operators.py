@@ -13,6 +13,7 @@ from django.db import router, transaction
 
 from realtime.channel_rules import namespace_of
 from realtime.config import sources
+from realtime.config.reader import InvalidOptions
 
 from .answering import Unavailable, answering
 from .audit import ActionKind, record
@@ -73,10 +74,17 @@ class Operator(ABC):
 
     @property
     def may_publish_somewhere(self) -> bool:
-        """Whether they may publish into any channel at all."""
-        return self.has("publish") or any(
-            map(self.has, map(codename, sources.current().namespaces))
-        )
+        """Whether they may publish into any channel at all.
+
+        The index of the admin asks, and its login, where the options may have mistakes.
+        """
+        if self.has("publish"):
+            return True
+        try:
+            namespaces = sources.current().namespaces
+        except InvalidOptions:
+            return False
+        return any(map(self.has, map(codename, namespaces)))
 
     def log(self, kind: ActionKind, targets: Sequence[str], detail: str = "") -> LogEntry:
         """Log an act of this operator in one entry, and return it; see `audit.record`."""
