@@ -11,10 +11,18 @@ from django.core import checks
 from django.core.checks.registry import registry
 from django.test import Client
 from django.utils import translation
+from msgspec.structs import replace
 
 from admin_panel import health, service
 from admin_panel.answering import Unavailable, answering, unanswered
-from admin_panel.health import Level, ServiceWatch
+from admin_panel.health import (
+    SLOW_ROUND_TRIP,
+    Level,
+    ServiceWatch,
+    node_problems,
+    round_trip_problems,
+)
+from admin_panel.pages.overview import totals_of
 from realtime.checks import TAG
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
@@ -234,3 +242,40 @@ def test_every_page_has_the_verdict_also_without_the_service(
     assert 'data-level="down"' in line
     assert "<strong>Down</strong>" in line
     assert "Redis cannot be reached." in line
+
+
+# what the overview warns of, and what it sums up
+
+
+GONE = replace(FINE, name="two", version="0.9", last_seen_seconds=12.6, alive=False)
+
+WARNINGS: dict[str, tuple[list[NodeStatus], float | None, list[str]]] = {
+    "all is well": ([FINE, replace(FINE, name="two")], 0.001, []),
+    "memory engine": ([FINE], None, []),
+    "no node": ([], 0.001, ["No node is running."]),
+    "Redis at the limit": ([FINE], SLOW_ROUND_TRIP, []),
+    "slow Redis": ([FINE], 0.0834, ["Redis is slow: a round trip takes 83 ms."]),
+    "silent node, its version no matter": (
+        [FINE, GONE],
+        0.001,
+        ["Node two has been silent for 12 seconds."],
+    ),
+    "different versions": (
+        [FINE, replace(FINE, name="two", version="0.9")],
+        0.001,
+        ["The nodes run 2 different versions: 0.9, 1.0."],
+    ),
+}
+
+
+@pytest.mark.parametrize(("nodes", "round_trip", "expected"), WARNINGS.values(), ids=WARNINGS)
+def test_overview_warns_of(
+    nodes: list[NodeStatus], round_trip: float | None, expected: list[str]
+) -> None:
+    problems = [*node_problems(nodes), *round_trip_problems(round_trip)]
+    assert [problem.text for problem in problems] == expected
+
+
+def test_node_that_is_gone_is_in_no_sum() -> None:
+    nodes: list[NodeStatus] = [FINE, replace(FINE, name="three", num_clients=1), GONE]
+    assert totals_of(nodes) == (2, 1, 11, 10, 4)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,11 @@ from realtime.auth import issue
 from tests.browser import console
 from tests.conftest import connection_token
 from tests.live.api_methods import result
+from tests.live.panel_site import OPERATOR, PASSWORD, sign_in
+from tests.live.panel_staff import post
+from tests.live.publish_page import send
 from tests.live.tail_page import TailPage
+from tests.panel.paths import page_path
 from tests.protocol_client import open_client
 
 HELD = 500
@@ -332,3 +337,36 @@ def test_tail_of_an_operator_who_is_signed_out_stops_and_says_so(
     assert "signed out" in page.element("tail-state").text
     assert page.element("tail-connect").is_displayed()
     assert ["realtime refused" in line for line in console(page.browser)] == [True]
+
+
+# who published
+
+
+def test_operator_who_published_is_named_in_tail_and_history_and_others_are_not(
+    tail_page: TailPage, unique: str
+) -> None:
+    page = tail_page
+    page.open(f"demo:{unique}")
+    page.publish({"same": 1})
+    with closing(sign_in(page.server.address, PASSWORD)) as browser:
+        send(browser, page.channel, '{"same": 1}')
+        params = f'{{"channel": "{page.channel}", "data": {{"same": 1}}}}'
+        run = page_path("console") + "run/"
+        assert post(browser, run, method="publish", params=params).json()["ok"]
+        send(browser, page.channel, '{"same": 1}', once="first")
+        page.publish({"same": 1})
+        send(browser, page.channel, '{"same": 1}', once="first")
+
+        def named() -> list[str]:
+            return page.texts("#tail-list li :is([data-part=operator], [data-part=server])")
+
+        expected = ["server", OPERATOR, OPERATOR, OPERATOR, "server"]
+        page.until(lambda: named() == expected, "who published")
+        page.element("tail-filter").send_keys(OPERATOR)
+        assert len(page.data) == 3
+
+        history = browser.get(page_path("channel", channel=page.channel)).text
+    entries = history.partition('id="channel-history"')[2].split("panel-entry-head")[1:]
+    assert [">operator</span>" in entry for entry in entries] == [
+        name == OPERATOR for name in expected
+    ]
