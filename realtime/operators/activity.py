@@ -41,30 +41,6 @@ MAX_COUNTED = 100_000
 """Channels that are counted in one span; further ones are not."""
 
 
-class _Rates:
-    """The rates of channels at one moment, without a copy of what was counted."""
-
-    def __init__(self, seconds: float, *spans: Mapping[ChannelName, list[int]]) -> None:
-        """
-        Args:
-            seconds: for how long publications were counted; 0: not at all.
-            spans: channel → publications, and the bytes of their data.
-        """
-        self.seconds = seconds
-        self._spans = spans
-
-    def of(self, channel: ChannelName) -> tuple[float, float]:
-        """Return the publications of a channel in a second, and the bytes of their data."""
-        number = size = 0
-        if self.seconds <= 0:
-            return 0.0, 0.0
-        for span in self._spans:
-            if (counted := span.get(channel)) is not None:
-                number += counted[0]
-                size += counted[1]
-        return number / self.seconds, size / self.seconds
-
-
 RANKS: dict[Order, Callable[[ChannelActivity], tuple[float, ...]]] = {
     "publications": lambda each: (each.publications, each.subscribers),
     "subscribers": lambda each: (each.subscribers, each.publications),
@@ -102,8 +78,16 @@ class Activity:
 
     async def answer(self, question: AskActivity) -> ActivityAnswer:
         """Say how busy the node is, and count from now on."""
-        rates = self._rates()
+        seconds, spans = self._spans()
         limit = min(max(question.limit, 0), MAX_BUSY_CHANNELS)
+
+        def rates(channel: ChannelName) -> tuple[float, float]:
+            """The publications of a channel in a second, and the bytes of their data."""
+            counted = [span[channel] for span in spans if channel in span]
+            return (
+                sum(number for number, _ in counted) / seconds if seconds else 0.0,
+                sum(size for _, size in counted) / seconds if seconds else 0.0,
+            )
 
         rank, matches = RANKS[question.order], re.compile(translate(question.pattern), re.I).match
 
@@ -121,14 +105,14 @@ class Activity:
                     continue
                 if question.pattern and not matches(feed.channel):
                     continue
-                found.append(ChannelActivity(feed.channel, size, *rates.of(feed.channel)))
+                found.append(ChannelActivity(feed.channel, size, *rates(feed.channel)))
             channels = heapq.nlargest(limit, channels + found, key=rank)
             await asyncio.sleep(0)
         delivered = self._counters.delivered_in()
         busiest = sorted(delivered, key=lambda name: (-subscribers[name], name))[:MAX_BUSY_CHANNELS]
         return ActivityAnswer(
             self._figures(),
-            rates.seconds,
+            seconds,
             channels,
             [
                 NamespaceActivity(name, numbers[name], subscribers[name], delivered[name])
@@ -136,20 +120,20 @@ class Activity:
             ],
         )
 
-    def _rates(self) -> _Rates:
-        """Return the rates of now, and end the span if it is long enough."""
+    def _spans(self) -> tuple[float, tuple[Mapping[ChannelName, list[int]], ...]]:
+        """Return how long was counted, and what; end the span if it is long enough."""
         now = self._timers.now()
         self._lease.set(now + LEASE)
         if not self._is_counting:
             self._is_counting = True
             self._began = now
             self._taps.add(self._on_publication)
-            return _Rates(0.0)
-        rates = _Rates(now - self._began + self._seconds_before, self._before, self._counts)
+            return 0.0, ()
+        seconds, spans = now - self._began + self._seconds_before, (self._before, self._counts)
         if now - self._began >= SPAN:
             self._before, self._seconds_before = self._counts, now - self._began
             self._counts, self._began = {}, now
-        return rates
+        return seconds, spans
 
     def _on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
