@@ -30,6 +30,7 @@ if __name__ == "__main__":
 
 from docs.reference import api
 from realtime import checks, signals
+from realtime.config.channel_rights import REPLACED
 from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.engine.redis.keys import Keys
@@ -62,13 +63,79 @@ _CHECK = re.compile(r"^([EW]\d{3}): (.+?)(?=\n\s*[EW]\d{3}: |\n\s*\n|\Z)", re.DO
 
 
 def options(first: str, _to: str, last: str) -> Iterator[Row]:
-    """Yield the options from one to another, in the order of the code."""
+    """Yield the options from one to another, in the order of the code.
+
+    Options that belong together have one row. Older names have a table of their own, and so have
+    no row here; nor have the repeated members of records, which the page describes once.
+    """
     fields = {**CHANNEL_OPTION_FIELDS, **CONFIG_FIELDS}
     names = list(fields)
     yield "Option", "Type", "Default", "Meaning"
     for name in names[names.index(first) : names.index(last) + 1]:
-        option = fields[name]
-        yield f"`{name}`", TYPES[kind_of(option)], _default(option), option.metadata["meaning"]
+        if name not in OLDER and not REPEATED.match(name) and name not in _LATER:
+            row = TOGETHER.get(name, [name])
+            yield _row([fields[each] for each in row], row)
+
+
+def older_options() -> Iterator[Row]:
+    """Yield the channel options whose newer names say the same."""
+    yield "Option", "Type", "Default", "Meaning"
+    for name in OLDER:
+        yield _row([CHANNEL_OPTION_FIELDS[name]], [name])
+
+
+def _row(fields: Sequence[Field[Any]], names: Sequence[str]) -> Row:
+    columns = (
+        [f"`{name}`" for name in names],
+        [TYPES[kind_of(option)] for option in fields],
+        [_default(option) for option in fields],
+        [str(option.metadata["meaning"]) for option in fields],
+    )
+    # one line for all where they say the same, or one for each
+    return [column[0] if len(set(column)) == 1 else "<br>".join(column) for column in columns]
+
+
+OLDER = tuple(REPLACED)
+REPEATED = re.compile(
+    r"subscription_token_|proxy_(subscribe|publish|rpc)_|proxy_refresh_(?!include)"
+)
+"""Members of records that have other names in front: `token_`, and `proxy_connect_`."""
+
+TOGETHER: Mapping[str, Sequence[str]] = {
+    line.split()[0]: line.split()
+    for line in """
+    allow_publish_for_client allow_publish_for_subscriber allow_publish_for_anonymous
+    allow_presence_for_client allow_presence_for_subscriber allow_presence_for_anonymous
+    allow_history_for_client allow_history_for_subscriber allow_history_for_anonymous
+    force_positioning allow_positioning
+    force_recovery allow_recovery
+    user_subscribe_to_personal user_personal_channel_namespace user_personal_single_connection
+    client_presence_ping_interval client_presence_expire_interval
+    client_expired_close_delay client_expired_sub_close_delay
+    ping_interval pong_timeout
+    token_hmac_previous_secret_key token_hmac_previous_secret_key_valid_until
+    token_rsa_public_key token_ecdsa_public_key
+    token_audience token_audience_regex
+    token_issuer token_issuer_regex
+    admin_password admin_secret
+    admin_insecure admin_insecure_in_production
+    admin_name admin_accent
+    redis_host redis_port
+    redis_password redis_db
+    redis_tls redis_tls_skip_verify
+    redis_master_name redis_sentinels redis_sentinel_password
+    redis_connect_timeout redis_read_timeout
+    redis_wait_replicas redis_wait_timeout
+    hook_timeout hook_workers
+    http_stream sse
+    uni_http_stream uni_sse uni_websocket
+    sockjs_url sockjs_integrity
+    health health_handler_prefix
+    """.strip().splitlines()
+}
+"""Options of one row, by the first of them."""
+
+_LATER = {name for names in TOGETHER.values() for name in names[1:]}
 
 
 def _default(option: Field[Any]) -> str:
@@ -173,6 +240,7 @@ def log_fields() -> Iterator[Row]:
 
 TABLES: Mapping[str, Callable[..., Iterator[Row]]] = {
     "options": options,
+    "older-options": older_options,
     "checks": system_checks,
     "commands": commands,
     "metrics": metrics,

@@ -145,7 +145,7 @@ def observer_token(key: bytes, channels: Iterable[str], *, ttl: float) -> str:
 
 def _sign(options: TokenOptions, claims: dict[str, Any], ttl: float | None, info: object) -> str:
     if not options.hmac_secret_key:
-        raise ValueError(f"set {options.option('hmac_secret_key')} to make tokens")
+        raise ValueError(f"set {options.name_of('hmac_secret_key')} to make tokens")
     if ttl is not None:
         claims["exp"] = int(time.time() + ttl)
     if info is not None:

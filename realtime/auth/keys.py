@@ -73,15 +73,15 @@ def configured_keys(options: TokenOptions) -> dict[str, Key]:
         InvalidKey: an option holds something else than its kind of key.
     """
     algorithms = get_default_algorithms()
-    keys = _hmac_keys(options.option("hmac_secret_key"), options.hmac_secret_key)
+    keys = _hmac_keys(options.name_of("hmac_secret_key"), options.hmac_secret_key)
     if options.rsa_public_key:
-        name = options.option("rsa_public_key")
+        name = options.name_of("rsa_public_key")
         public = _public_key(name, options.rsa_public_key)
         if not isinstance(public, RSAPublicKey):
             raise InvalidKey(f"{name} is not an RSA key")
         keys |= {name: Key(algorithms[name], public) for name in RSA_ALGORITHMS}
     if options.ecdsa_public_key:
-        name = options.option("ecdsa_public_key")
+        name = options.name_of("ecdsa_public_key")
         public = _public_key(name, options.ecdsa_public_key)
         if not isinstance(public, EllipticCurvePublicKey):
             raise InvalidKey(f"{name} is not an ECDSA key")
@@ -100,7 +100,7 @@ def previous_keys(options: TokenOptions) -> dict[str, Key]:
     Raises:
         InvalidKey: the option holds an asymmetric key.
     """
-    name = options.option("hmac_previous_secret_key")
+    name = options.name_of("hmac_previous_secret_key")
     return _hmac_keys(name, options.hmac_previous_secret_key)
 
 

@@ -76,7 +76,7 @@ class _Signers:
         self._previous_keys_valid_until = options.hmac_previous_secret_key_valid_until or math.inf
         self._key_set: KeySet | None = None
         if options.jwks_public_endpoint:
-            name = options.option("jwks_public_endpoint")
+            name = options.name_of("jwks_public_endpoint")
             self._key_set = KeySet(options.jwks_public_endpoint, name)
             self._rsa = {name: get_default_algorithms()[name] for name in RSA_ALGORITHMS}
         else:

@@ -35,7 +35,7 @@ def ways_in(config: Config) -> list[str]:
     ways = {
         "a token": config.connection_tokens.verifies,
         "the login session": config.session_authentication,
-        "proxy_connect_endpoint": config.proxy_connect_endpoint,
+        "proxy_connect_endpoint": config.proxies["connect"].endpoint,
         "a connect hook": "connect" in registry.single,
         "nothing at all": config.client_anonymous or config.client_insecure,
     }
@@ -152,10 +152,10 @@ def check_origins_of_sessions(report: Report) -> Found:
 )
 def check_origins_of_endpoint(report: Report) -> Found:
     """W013: `proxy_connect_endpoint` gets the cookies of pages of any site."""
-    config = report.config
-    own = config.proxy_connect_http_headers
+    proxy = report.config.proxies["connect"]
+    own = proxy.http_headers
     gets_cookies = own is None or "cookie" in map(str.lower, own)
-    if config.proxy_connect_endpoint and gets_cookies and _cookies_of_any_page_count(config):
+    if proxy.endpoint and gets_cookies and _cookies_of_any_page_count(report.config):
         yield (
             "proxy_connect_endpoint gets the cookies of the handshake, and allowed_origins allows"
             " pages of any site: if the endpoint identifies users by cookies, any page can connect"

@@ -90,11 +90,11 @@ _SET_KEY = "Set token_hmac_secret_key or another key"
 
 
 def _has(option: str) -> Condition:
-    return lambda c, _: getattr(c, option)
+    return lambda c, _: c.value_of(option)
 
 
 def _lacks(option: str) -> Condition:
-    return lambda c, _: not getattr(c, option)
+    return lambda c, _: not c.value_of(option)
 
 
 def _is_nowhere(option: str) -> Condition:
@@ -132,7 +132,9 @@ OF_THE_SERVICE = (
     ),
     Need(
         "token_lifetime",
-        lambda c, _: not (c.token_hmac_secret_key or c.subscription_token_hmac_secret_key),
+        lambda c, _: (
+            not (c.connection_tokens.hmac_secret_key or c.own_subscription_tokens.hmac_secret_key)
+        ),
         "there is no key to sign tokens with",
         "Set token_hmac_secret_key",
     ),
@@ -289,13 +291,13 @@ OF_THE_SERVICE = (
     ),
     Need(
         "proxy_include_connection_meta",
-        lambda c, _: not any(map(c.proxy_endpoint, PROXIES[1:])),
+        lambda c, _: not any(c.proxies[kind].endpoint for kind in PROXIES[1:]),
         "no endpoint that could get it is set",
         "Set proxy_subscribe_endpoint or another one",
     ),
     Need(
         "proxy_extra_http_headers",
-        lambda c, _: not (any(map(c.proxy_endpoint, PROXIES)) or registry),
+        lambda c, _: not (any(each.endpoint for each in c.proxies.values()) or registry),
         "there is neither an endpoint nor a hook that gets them",
         "Set proxy_connect_endpoint or another one",
     ),
@@ -334,7 +336,9 @@ def _missing(
     found: dict[str, Need] = {}
     for need in needs:
         for name in need.options.split():
-            value = getattr(options, name)
+            value = (
+                options.value_of(name) if isinstance(options, Config) else getattr(options, name)
+            )
             is_on = name in given and value and value != fields[name].default
             if is_on and need.is_missing(options, config):
                 found.setdefault(name + place, need)

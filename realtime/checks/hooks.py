@@ -22,7 +22,7 @@ def check_proxies(report: Report) -> Found:
     """W010: `proxy_subscribe` or `proxy_publish` is on without an endpoint and without a hook."""
     config = report.config
     for kind, entries in (("subscribe", registry.subscribe), ("publish", registry.publish)):
-        if config.proxy_endpoint(kind):
+        if config.proxies[kind].endpoint:
             continue
         for name, options in (("", config.channel), *config.namespaces.items()):
             is_on = getattr(options, f"proxy_{kind}")

@@ -40,7 +40,7 @@ def check_key_of_views(report: Report) -> Found:
         if not options.hmac_secret_key:
             yield (
                 "realtime.urls is included, but there is no key to sign tokens with.",
-                f"Set {options.option('hmac_secret_key')}; manage.py realtime genconfig makes one.",
+                f"Set {options.prefix}_hmac_secret_key; manage.py realtime genconfig makes one.",
             )
 
 
@@ -49,7 +49,7 @@ def check_key_set_of_views(report: Report) -> Found:
     """E031: the views of `realtime.urls` sign tokens that the service rejects."""
     for options in _signed_by_views(report.config):
         if options.hmac_secret_key and options.jwks_public_endpoint:
-            name = options.option("jwks_public_endpoint")
+            name = options.name_of("jwks_public_endpoint")
             yield (
                 "realtime.urls is included, but the service rejects the tokens that it signs: with"
                 f" {name}, only keys of that key set are accepted.",
@@ -66,7 +66,7 @@ def check_parties_of_views(report: Report) -> Found:
     for options in _signed_by_views(report.config):
         can_sign = options.hmac_secret_key and not options.jwks_public_endpoint
         if can_sign and (party := unnamed_party(options)):
-            name = options.option(party)
+            name = options.name_of(party)
             yield (
                 f"realtime.urls is included, but the tokens that it signs name no {party} that"
                 f" {name}_regex matches.",
@@ -80,7 +80,7 @@ def check_secret_length(report: Report) -> Found:
     for options in [] if settings.DEBUG else _kinds(report.config):
         for name, hint in _SECRETS.items():
             if 0 < len(getattr(options, name).encode()) < MIN_SECRET_BYTES:
-                yield f"{options.option(name)} is shorter than {MIN_SECRET_BYTES} bytes.", hint
+                yield f"{options.name_of(name)} is shorter than {MIN_SECRET_BYTES} bytes.", hint
 
 
 @check(

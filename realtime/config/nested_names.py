@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields
 
 from realtime.config.names import NOT_USED, SERVER_DECIDES
 from realtime.config.options import CHANNEL_OPTION_FIELDS
+from realtime.config.token_options import TokenOptions
 
 SECTIONS = frozenset(
     """
@@ -17,11 +19,7 @@ SECTIONS = frozenset(
 )
 """Keys whose value is an object in a nested file, and in no other."""
 
-_TOKEN = """
-    hmac_secret_key hmac_previous_secret_key hmac_previous_secret_key_valid_until rsa_public_key
-    ecdsa_public_key jwks_public_endpoint audience audience_regex issuer issuer_regex
-    user_id_claim
-""".split()  # noqa: SIM905 - read as words
+_TOKEN = [each.name for each in fields(TokenOptions) if each.metadata]
 _CLIENT = """
     channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
     stale_close_delay channel_position_check_delay history_max_publication_limit
@@ -85,21 +83,11 @@ OPTIONS: Mapping[str, str] = {
     "engine.redis.sentinel_password": "redis_sentinel_password",
     "engine.redis.connect_timeout": "redis_connect_timeout",
     "engine.redis.io_timeout": "redis_read_timeout",
-    "client.proxy.connect.endpoint": "proxy_connect_endpoint",
-    "client.proxy.connect.timeout": "proxy_connect_timeout",
-    "client.proxy.refresh.endpoint": "proxy_refresh_endpoint",
-    "client.proxy.refresh.timeout": "proxy_refresh_timeout",
-    "channel.proxy.subscribe.endpoint": "proxy_subscribe_endpoint",
-    "channel.proxy.subscribe.timeout": "proxy_subscribe_timeout",
-    "channel.proxy.publish.endpoint": "proxy_publish_endpoint",
-    "channel.proxy.publish.timeout": "proxy_publish_timeout",
-    "rpc.proxy.endpoint": "proxy_rpc_endpoint",
-    "rpc.proxy.timeout": "proxy_rpc_timeout",
-    **{f"{path}.emulated_headers": f"proxy_{kind}_emulated_headers" for kind, path in _PROXIES},
     **{
-        f"{path}.include_connection_meta": f"proxy_{kind}_include_connection_meta"
+        f"{path}.{name}": f"proxy_{kind}_{name}"
         for kind, path in _PROXIES
-        if kind != "connect"
+        for name in ("endpoint", "timeout", "emulated_headers", "include_connection_meta")
+        if (kind, name) != ("connect", "include_connection_meta")
     },
 }
 """Path in the file → option."""

@@ -15,6 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import Field, dataclass, field, fields
+from itertools import chain
 from typing import Any, NamedTuple
 
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
@@ -23,7 +24,7 @@ from realtime.config.fields import as_comma_list, as_text, option, seconds
 from realtime.config.limit_options import LimitOptions
 from realtime.config.monitoring_options import MonitoringOptions
 from realtime.config.names import option_of
-from realtime.config.proxy_options import ProxyOptions
+from realtime.config.proxy_options import PROXIES, ProxyOptions
 from realtime.config.token_options import TokenOptions
 
 __all__ = [
@@ -32,6 +33,7 @@ __all__ = [
     "ChannelOptions",
     "Config",
     "Problem",
+    "config_of",
     "find_option",
 ]
 
@@ -53,7 +55,7 @@ SOCKJS_SCRIPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Config(LimitOptions, ProxyOptions, MonitoringOptions):
+class Config(LimitOptions, MonitoringOptions):
     """All options of one installation. Secrets do not show in its repr."""
 
     channel: ChannelOptions = field(default_factory=ChannelOptions)
@@ -134,30 +136,10 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     )
 
     # tokens, server API, panel
-    token_hmac_secret_key: str = option("", "Verifies HS256/384/512 tokens.", secret=True)
-    token_hmac_previous_secret_key: str = option(
-        "", "Previous HMAC key, accepted while keys are rotated.", secret=True
-    )
-    token_hmac_previous_secret_key_valid_until: int = option(
-        0, "Unix time at which that key stops to be valid; 0: never."
-    )
+    connection_tokens: TokenOptions = field(default=TokenOptions("token"))
     token_lifetime: int = seconds(
         600, "Seconds for which tokens of the views and of pages with them are valid.", least=1
     )
-    token_rsa_public_key: str = option("", "PEM; verifies RS256/384/512 tokens.")
-    token_ecdsa_public_key: str = option("", "PEM; verifies ES256/384/512 tokens.")
-    token_jwks_public_endpoint: str = option(
-        "", "URL of a JSON Web Key Set; when set, only its keys are accepted."
-    )
-    token_audience: str = option("", "What a token must name in aud; empty: anything.")
-    token_audience_regex: str = option(
-        "", "Regular expression that an audience of a token must match; empty: anything."
-    )
-    token_issuer: str = option("", "What a token must name in iss; empty: anything.")
-    token_issuer_regex: str = option(
-        "", "Regular expression that the issuer of a token must match; empty: anything."
-    )
-    token_user_id_claim: str = option("", "Claim that holds the user ID; empty: sub.")
     disallow_anonymous_connection_tokens: bool = option(
         False, "Refuse connection tokens without a user ID."
     )
@@ -166,33 +148,8 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
         "Subscription tokens have the options subscription_token_.. alone. So it is, too, where"
         " one of these keys is set.",
     )
-    subscription_token_hmac_secret_key: str = option(
-        "", "Verifies HS256/384/512 tokens.", secret=True
-    )
-    subscription_token_hmac_previous_secret_key: str = option(
-        "", "Previous HMAC key, accepted while keys are rotated.", secret=True
-    )
-    subscription_token_hmac_previous_secret_key_valid_until: int = option(
-        0, "Unix time at which that key stops to be valid; 0: never."
-    )
-    subscription_token_rsa_public_key: str = option("", "PEM; verifies RS256/384/512 tokens.")
-    subscription_token_ecdsa_public_key: str = option("", "PEM; verifies ES256/384/512 tokens.")
-    subscription_token_jwks_public_endpoint: str = option(
-        "", "URL of a JSON Web Key Set; when set, only its keys are accepted."
-    )
-    subscription_token_audience: str = option(
-        "", "What such a token must name in aud; empty: anything."
-    )
-    subscription_token_audience_regex: str = option(
-        "", "Regular expression that one of its audiences must match; empty: anything."
-    )
-    subscription_token_issuer: str = option(
-        "", "What such a token must name in iss; empty: anything."
-    )
-    subscription_token_issuer_regex: str = option(
-        "", "Regular expression that its issuer must match; empty: anything."
-    )
-    subscription_token_user_id_claim: str = option("", "Claim that holds the user ID; empty: sub.")
+    own_subscription_tokens: TokenOptions = field(default=TokenOptions("subscription_token"))
+    """The options subscription_token_.., which count as `subscription_tokens` says."""
     api_key: str = option("", "Protects the server API.", secret=True)
     api_error_mode: str = option(
         "",
@@ -349,27 +306,55 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
     )
     name: str = option("", "Name of this node; default: host name and process ID.")
 
+    # endpoints of an application elsewhere
+    proxies: Mapping[str, ProxyOptions] = field(
+        default_factory=lambda: {kind: ProxyOptions() for kind in PROXIES}
+    )
+    proxy_extra_http_headers: tuple[str, ...] | None = option(
+        None, "More headers of the handshake that are forwarded to these URLs."
+    )
+    proxy_include_connection_meta: bool = option(
+        False, "Send these URLs the meta of a connection, from its token or the connect endpoint."
+    )
+
     def options_of_namespace(self, name: str) -> ChannelOptions | None:
         """Return the options of a namespace, or of the top level for ""; None if it is unknown."""
         if not name:
             return self.channel
         return self.namespaces.get(name)
 
+    def value_of(self, name: str) -> Any:
+        """Return the value of an option by its name, one of `CONFIG_FIELDS`."""
+        record, member = _MEMBERS.get(name, ("", name))
+        return getattr(self._records[record] if record else self, member)
+
     @property
-    def connection_tokens(self) -> TokenOptions:
-        """The options of connection tokens."""
-        return self._tokens("token")
+    def _records(self) -> dict[str, TokenOptions | ProxyOptions]:
+        """The records of options by the prefix of their names."""
+        tokens = (self.connection_tokens, self.own_subscription_tokens)
+        return {each.prefix: each for each in tokens} | {
+            f"proxy_{kind}": each for kind, each in self.proxies.items()
+        }
 
     @property
     def subscription_tokens(self) -> TokenOptions:
         """The options of subscription tokens."""
-        own = self._tokens("subscription_token")
+        own = self.own_subscription_tokens
         separate = self.separate_subscription_token_config or own.verifies
         return own if separate else self.connection_tokens
 
-    def _tokens(self, prefix: str) -> TokenOptions:
-        names = TokenOptions._fields[1:]
-        return TokenOptions(prefix, *(getattr(self, f"{prefix}_{name}") for name in names))
+    def includes_meta(self, kind: str) -> bool:
+        """Return whether an endpoint gets the meta of a connection."""
+        # a connection that begins has none
+        return self.proxy_include_connection_meta or (
+            kind != "connect" and self.proxies[kind].include_connection_meta
+        )
+
+    @property
+    def handshake_headers(self) -> tuple[str, ...]:
+        """The headers of a handshake that are kept besides the usual ones."""
+        lists = (self.proxies[kind].http_headers or () for kind in PROXIES)
+        return (*(self.proxy_extra_http_headers or ()), *chain.from_iterable(lists))
 
     @property
     def message_size_limit_bytes(self) -> int | None:
@@ -386,14 +371,51 @@ class Config(LimitOptions, ProxyOptions, MonitoringOptions):
         return self.sockjs_url, self.sockjs_integrity
 
 
-_INHERITED = (*fields(LimitOptions), *fields(MonitoringOptions), *fields(ProxyOptions))
+def config_of(values: Mapping[str, Any], **others: Any) -> Config:
+    """Return the options of one installation.
+
+    Args:
+        values: the options by name.
+        others: the fields of `Config` that are not options.
+    """
+    members: dict[str, dict[str, Any]] = {record: {} for record in _RECORDS}
+    plain: dict[str, Any] = {}
+    for name, value in values.items():
+        record, member = _MEMBERS.get(name, ("", name))
+        (members[record] if record else plain)[member] = value
+    return Config(
+        connection_tokens=TokenOptions("token", **members["token"]),
+        own_subscription_tokens=TokenOptions("subscription_token", **members["subscription_token"]),
+        proxies={kind: ProxyOptions(**members[f"proxy_{kind}"]) for kind in PROXIES},
+        **plain,
+        **others,
+    )
+
+
+_RECORDS: Mapping[str, type[TokenOptions | ProxyOptions]] = {
+    "token": TokenOptions,
+    "subscription_token": TokenOptions,
+    **{f"proxy_{kind}": ProxyOptions for kind in PROXIES},
+}
+"""Prefix of the names of some options → the record that they are."""
+
+_MEMBERS: Mapping[str, tuple[str, str]] = {
+    f"{record}_{member.name}": (record, member.name)
+    for record, kind in _RECORDS.items()
+    for member in fields(kind)
+    if member.metadata and (record, member.name) != ("proxy_connect", "include_connection_meta")
+}
+"""Name of an option → the record that has it, and its name there."""
+
 
 CONFIG_FIELDS: Mapping[str, Field[Any]] = {
-    f.name: f
-    for f in sorted(fields(Config), key=lambda f: _INHERITED.index(f) if f in _INHERITED else -1)
-    if f.name not in ("channel", "namespaces", "types")
+    **{each.name: each for each in fields(Config) if each.metadata},
+    **{
+        name: _RECORDS[record].__dataclass_fields__[member]
+        for name, (record, member) in _MEMBERS.items()
+    },
 }
-"""The options by name; those that `Config` inherits come last."""
+"""The options by name; those of records come last."""
 
 
 def find_option(name: str) -> Field[Any] | None:

@@ -29,6 +29,7 @@ from realtime.config.options import (
     ChannelOptions,
     Config,
     Problem,
+    config_of,
     find_option,
 )
 from realtime.payload import is_text
@@ -68,9 +69,9 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
         if name == "namespaces":
             continue
         if option := CHANNEL_OPTION_FIELDS.get(known):
-            _read_value(option, name, value, channel_values, problems)
+            _read_value(option, (known, name), value, channel_values, problems)
         elif option := CONFIG_FIELDS.get(known):
-            _read_value(option, name, value, values, problems)
+            _read_value(option, (known, name), value, values, problems)
         else:
             hint = _did_you_mean(name, ("namespaces", *CONFIG_FIELDS, *CHANNEL_OPTION_FIELDS))
             reason = FLAT_UNSUPPORTED.get(name, "")
@@ -78,7 +79,7 @@ def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     channel = ChannelOptions(**channel_values)
     problems.extend(rules.check_channel("the top level", channel))
     namespaces = _read_namespaces(options.get("namespaces"), problems)
-    config = Config(channel=channel, namespaces=namespaces, **values)
+    config = config_of(values, channel=channel, namespaces=namespaces)
     problems.extend(rules.check(config))
     return config, problems
 
@@ -119,8 +120,22 @@ def _from_string(option: Field[Any], text: str) -> object:
 
 
 def _read_value(
-    option: Field[Any], label: str, value: object, into: dict[str, Any], problems: list[Problem]
+    option: Field[Any],
+    names: tuple[str, str],
+    value: object,
+    into: dict[str, Any],
+    problems: list[Problem],
 ) -> None:
+    """Put the value of an option into `into`, or its mistake into `problems`.
+
+    Args:
+        option: the option.
+        names: its name, and the name that messages give it.
+        value: as it was given.
+        into: gets values by name.
+        problems: gets mistakes.
+    """
+    known, label = names
     kind = kind_of(option)
     meaning = str(option.metadata["meaning"])
     if convert := option.metadata["convert"]:
@@ -134,7 +149,7 @@ def _read_value(
     elif bound := _broken_bound(option, value):
         problems.append(Problem("range", f"Option {label!r} must be {bound}.", meaning))
     else:
-        into[option.name] = tuple(value) if isinstance(value, list) else value
+        into[known] = tuple(value) if isinstance(value, list) else value
 
 
 def _is_of_kind(kind: str, value: object) -> bool:
@@ -221,7 +236,8 @@ def _read_namespace(
     values: dict[str, Any] = {}
     for known, key, value in options_in(item):
         if option := CHANNEL_OPTION_FIELDS.get(known):
-            _read_value(option, f"{key} of namespace {name}", value, values, problems)
+            names = (known, f"{key} of namespace {name}")
+            _read_value(option, names, value, values, problems)
         elif key != "name":
             hint = (
                 _did_you_mean(key, CHANNEL_OPTION_FIELDS)

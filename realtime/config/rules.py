@@ -111,8 +111,8 @@ def _check_expression(name: str, expression: str) -> Iterator[Problem]:
 
 
 def _check_expressions_of_tokens(config: Config) -> Iterator[Problem]:
-    yield from _check_expression("token_audience_regex", config.token_audience_regex)
-    yield from _check_expression("token_issuer_regex", config.token_issuer_regex)
+    for name in ("token_audience_regex", "token_issuer_regex"):
+        yield from _check_expression(name, config.value_of(name))
 
 
 def _check_personal_channel(config: Config) -> Iterator[Problem]:
@@ -181,7 +181,7 @@ def _check_previous_keys(config: Config) -> Iterator[Problem]:
         if options.hmac_previous_secret_key_valid_until >= _MILLISECONDS:
             yield Problem(
                 "valid_until",
-                f"{options.option('hmac_previous_secret_key_valid_until')} is later than the year"
+                f"{options.name_of('hmac_previous_secret_key_valid_until')} is later than the year"
                 " 5000: it is in milliseconds.",
                 "Write Unix time in seconds, as date +%s prints it.",
             )
@@ -257,14 +257,12 @@ def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
 
 
 def _check_endpoints(config: Config) -> Iterator[Problem]:
-    for kind in ("connect", "refresh", "subscribe", "publish", "rpc"):
-        name = f"proxy_{kind}_endpoint"
-        url: str = getattr(config, name)
-        if url and not _is_http_url(url):
+    for kind, proxy in config.proxies.items():
+        if proxy.endpoint and not _is_http_url(proxy.endpoint):
             # the URL itself stays out of the message: it may hold a password
             yield Problem(
                 "proxy_endpoint",
-                f"{name} is not an http or https URL.",
+                f"proxy_{kind}_endpoint is not an http or https URL.",
                 f"For example https://app.example.org/realtime/{kind}.",
             )
 

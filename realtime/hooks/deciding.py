@@ -37,7 +37,7 @@ class Deciding:
         if registry.find(entries, channel) is not None:
             return Decider.FUNCTION
         if is_on:
-            return Decider.ENDPOINT if self._config.proxy_endpoint(kind) else Decider.MISSING
+            return Decider.ENDPOINT if self._config.proxies[kind].endpoint else Decider.MISSING
         return Decider.UNMATCHED if self.is_closed(kind, channel) else Decider.NONE
 
     def is_closed(self, kind: Kind, channel: ChannelName) -> bool:

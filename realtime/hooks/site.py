@@ -335,8 +335,8 @@ def _decoded(data: bytes) -> Any:
 
 def hooks_needed(config: Config, registry: Registry) -> bool:
     """Return whether the site has any hook; otherwise the options alone decide."""
-    endpoints = map(config.proxy_endpoint, PROXIES)
-    return bool(registry) or config.session_authentication or any(endpoints)
+    has_endpoint = any(proxy.endpoint for proxy in config.proxies.values())
+    return bool(registry) or config.session_authentication or has_endpoint
 
 
 def site_hooks(

@@ -11,11 +11,10 @@ from __future__ import annotations
 import hashlib
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 
 from realtime import logs
 from realtime.cluster.context import Context
-from realtime.config.options import Config
+from realtime.config.options import CONFIG_FIELDS, Config
 from realtime.engine.nodes import Cluster
 from realtime.errors import DisconnectSlow
 from realtime.operators.event_log import EventLog
@@ -143,9 +142,10 @@ class NodeRecorder:
 
 def digest(config: Config) -> str:
     """Return what is equal for equal options, without secrets and the name of the node."""
-    shown = {
-        field.name: getattr(config, field.name)
-        for field in fields(config)
-        if field.repr and field.name != "name"
+    options = {
+        name: config.value_of(name)
+        for name, option in CONFIG_FIELDS.items()
+        if option.repr and name != "name"
     }
+    shown = (config.channel, config.namespaces, options)
     return hashlib.sha256(repr(shown).encode()).hexdigest()[:16]

@@ -72,18 +72,17 @@ class _Endpoint:
             config: the options.
         """
         self.kind = kind
-        self.url = config.proxy_endpoint(kind)
-        timeout: float = getattr(config, f"proxy_{kind}_timeout")
-        self.timeout = timeout or None
+        proxy = config.proxies[kind]
+        self.url = proxy.endpoint
+        self.timeout = proxy.timeout or None
         """Seconds a call may take; None for no limit."""
-        own = config.proxy_headers(kind)
-        if own is None:
+        if proxy.http_headers is None:
             names = forwarded_headers(config.proxy_extra_http_headers)
         else:
-            names = frozenset(map(str.lower, own))
+            names = frozenset(map(str.lower, proxy.http_headers))
         self.headers = names - NOT_FORWARDED
         """The headers of the handshake that it gets, in lower case. Others get more."""
-        self.emulated = config.emulated_headers(kind) - NOT_FORWARDED
+        self.emulated = frozenset(map(str.lower, proxy.emulated_headers or ())) - NOT_FORWARDED
         """The headers of the connect request that it gets, in lower case."""
         self.includes_meta = config.includes_meta(kind)
         self.slots = asyncio.Semaphore(MAX_CONCURRENT_CALLS)
@@ -101,7 +100,7 @@ class Endpoints:
 
     def __init__(self, config: Config) -> None:
         self._endpoints = {
-            kind: _Endpoint(kind, config) for kind in PROXIES if config.proxy_endpoint(kind)
+            kind: _Endpoint(kind, config) for kind in PROXIES if config.proxies[kind].endpoint
         }
         self.emulated_headers = frozenset[str]().union(
             *(endpoint.emulated for endpoint in self._endpoints.values())

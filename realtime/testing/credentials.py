@@ -50,7 +50,7 @@ class Credentials:
             return self._token()
         if self._token or self._user is None:
             return self._token
-        if config.token_jwks_public_endpoint:
+        if config.connection_tokens.jwks_public_endpoint:
             raise ValueError(
                 "token_jwks_public_endpoint is set, so the test kit cannot make a token for a"
                 " user: pass one with token=."

@@ -81,7 +81,7 @@ class TestService:
     def _serve(self) -> _Thread:
         if self._thread is None:
             sources.configuration.override(engine="memory", channel_layer="")
-            if not sources.current().token_hmac_secret_key:
+            if not sources.current().connection_tokens.hmac_secret_key:
                 sources.configuration.override(
                     engine="memory",
                     channel_layer="",

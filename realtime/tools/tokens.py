@@ -95,7 +95,7 @@ def _gentoken(options: Options) -> Answer:
     kind = config.subscription_tokens if of_subscription else config.connection_tokens
     if not kind.hmac_secret_key:
         raise CommandError(
-            f"{kind.option('hmac_secret_key')}, with which tokens are signed, is not set."
+            f"{kind.name_of('hmac_secret_key')}, with which tokens are signed, is not set."
             " Make one: manage.py realtime genconfig"
         )
     channels: list[str] = options["channel"]

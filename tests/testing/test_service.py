@@ -190,7 +190,7 @@ def test_site_without_a_key_for_tokens_has_users_all_the_same(settings: Any) -> 
         client.subscribe("news")
         assert realtime.presence("news")[client.id]["user"] == "17"
 
-    assert sources.current().token_hmac_secret_key == ""
+    assert sources.current().connection_tokens.hmac_secret_key == ""
 
 
 # with an outbox

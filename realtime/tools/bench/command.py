@@ -151,7 +151,7 @@ def _tokens(options: Options) -> list[str]:
     number: int = options["connections"]
     if options["token"] is not None:
         return [options["token"]] * number
-    if not sources.current().token_hmac_secret_key:
+    if not sources.current().connection_tokens.hmac_secret_key:
         return [""] * number
     return [tokens.connection_token(f"bench-{index}") for index in range(number)]
 

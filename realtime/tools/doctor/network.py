@@ -158,7 +158,7 @@ def connect(service: RunningService) -> Finding:
     """Check that a client with a token made here can connect, and how fast."""
     if not service.signs_tokens:
         why = "the service uses no token_hmac_secret_key"
-        if service.config.token_hmac_secret_key and (
+        if service.config.connection_tokens.hmac_secret_key and (
             party := unnamed_party(service.config.connection_tokens)
         ):
             why = f"token_{party} does not say whom to name in it"

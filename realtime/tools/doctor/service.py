@@ -84,8 +84,8 @@ class RunningService:
         """Whether a token made here should be accepted."""
         config = self.config
         return (
-            bool(config.token_hmac_secret_key)
-            and not config.token_jwks_public_endpoint
+            bool(config.connection_tokens.hmac_secret_key)
+            and not config.connection_tokens.jwks_public_endpoint
             and not issue.unnamed_party(config.connection_tokens)
         )
 

@@ -78,7 +78,7 @@ def weak_secrets(config: Config) -> Finding:
     short = [
         f"{name} has {count(len(value.encode()), 'byte')} and should have {least}"
         for name, value, least in (
-            ("token_hmac_secret_key", config.token_hmac_secret_key, MIN_TOKEN_SECRET),
+            ("token_hmac_secret_key", config.connection_tokens.hmac_secret_key, MIN_TOKEN_SECRET),
             ("api_key", config.api_key, MIN_API_KEY),
         )
         if value and len(value.encode()) < least

@@ -16,7 +16,7 @@ import pytest
 
 from realtime.auth import keys
 from realtime.auth.keys import KeysUnavailable
-from realtime.config.options import Config
+from realtime.config.reader import load
 from realtime.tokens import InvalidToken, Verifier
 from tests.unit.auth.jwt_parts import NOW, SECRET, jwk, pem, rsa_key, token
 
@@ -82,10 +82,12 @@ def endpoint() -> Iterator[Endpoint]:
 @pytest.fixture
 def verifier(endpoint: Endpoint) -> Iterator[Verifier]:
     made = Verifier(
-        Config(
-            token_hmac_secret_key=SECRET,
-            token_rsa_public_key=pem(SECOND),
-            token_jwks_public_endpoint=endpoint.url,
+        load(
+            {
+                "token_hmac_secret_key": SECRET,
+                "token_rsa_public_key": pem(SECOND),
+                "token_jwks_public_endpoint": endpoint.url,
+            }
         )
     )
     yield made
@@ -327,7 +329,7 @@ async def test_endpoint_that_is_down_is_not_asked_again_at_once(
 
 async def test_address_without_a_server_makes_keys_unavailable(endpoint: Endpoint) -> None:
     endpoint.stop()
-    verifier = Verifier(Config(token_jwks_public_endpoint=endpoint.url))
+    verifier = Verifier(load({"token_jwks_public_endpoint": endpoint.url}))
 
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())

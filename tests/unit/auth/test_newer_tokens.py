@@ -11,11 +11,12 @@ from realtime.auth.claims import TokenSubscription
 from realtime.auth.issue import connection_token, subscription_token, user_subscription_token
 from realtime.config.channel_options import Overrides
 from realtime.config.options import ChannelOptions, Config
+from realtime.config.reader import load
 from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
 from tests.unit.auth.jwt_parts import NOW, SECRET, token
 from tests.unit.parts import data
 
-CONFIG = Config(token_hmac_secret_key=SECRET)
+CONFIG = load({"token_hmac_secret_key": SECRET})
 PREVIOUS = "the secret before, which is long enough for every HMAC algorithm as well: 64 b"
 
 
@@ -294,7 +295,7 @@ def test_overrides_leave_the_other_rights_as_they_are() -> None:
 async def test_token_must_have_the_audience_and_issuer_of_the_options(
     check: Any, options: dict[str, Any], claims: dict[str, Any], is_valid: bool
 ) -> None:
-    config = Config(token_hmac_secret_key=SECRET, **options)
+    config = load({"token_hmac_secret_key": SECRET, **options})
 
     if is_valid:
         assert await check(claims, config)
@@ -304,7 +305,7 @@ async def test_token_must_have_the_audience_and_issuer_of_the_options(
 
 
 async def test_token_of_another_issuer_is_invalid_even_when_it_has_expired() -> None:
-    config = Config(token_hmac_secret_key=SECRET, token_issuer="site")
+    config = load({"token_hmac_secret_key": SECRET, "token_issuer": "site"})
 
     with pytest.raises(InvalidToken):
         await connect({"exp": 0}, config)
@@ -316,7 +317,7 @@ async def test_token_of_another_issuer_is_invalid_even_when_it_has_expired() -> 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])
 async def test_previous_key_is_accepted_too(algorithm: str) -> None:
     verifier = Verifier(
-        Config(token_hmac_secret_key=SECRET, token_hmac_previous_secret_key=PREVIOUS)
+        load({"token_hmac_secret_key": SECRET, "token_hmac_previous_secret_key": PREVIOUS})
     )
 
     for key in (SECRET, PREVIOUS):
@@ -331,10 +332,12 @@ async def test_previous_key_is_accepted_too(algorithm: str) -> None:
     [(0, True), (int(NOW) + 1, True), (int(NOW), False), (int(NOW) - 1, False)],
 )
 async def test_previous_key_is_accepted_until_its_end(until: int, is_valid: bool) -> None:
-    config = Config(
-        token_hmac_secret_key=SECRET,
-        token_hmac_previous_secret_key=PREVIOUS,
-        token_hmac_previous_secret_key_valid_until=until,
+    config = load(
+        {
+            "token_hmac_secret_key": SECRET,
+            "token_hmac_previous_secret_key": PREVIOUS,
+            "token_hmac_previous_secret_key_valid_until": until,
+        }
     )
     verifier = Verifier(config)
 
@@ -381,7 +384,7 @@ async def test_connection_token_made_here_may_describe_its_subscriptions() -> No
 
 
 async def test_tokens_made_here_name_audience_and_issuer() -> None:
-    config = Config(token_hmac_secret_key=SECRET, token_audience="us", token_issuer="site")
+    config = load({"token_hmac_secret_key": SECRET, "token_audience": "us", "token_issuer": "site"})
     verifier = Verifier(config)
 
     assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"

@@ -14,6 +14,7 @@ from realtime.auth import issue
 from realtime.auth.claims import OBSERVER, ConnectToken, ObserverToken
 from realtime.config import sources
 from realtime.config.options import Config
+from realtime.config.reader import load
 from realtime.errors import BadRequest, NamespaceNotFound
 from realtime.tokens import ExpiredToken, InvalidToken, Verifier, observer_token
 from tests.unit.auth.jwt_parts import NOW, SECRET, base64url, pem, rsa_key, segment, token
@@ -22,7 +23,7 @@ KEY = "0123456789abcdef0123456789abcdef"
 KEYS = [KEY.encode()]
 HEADER = {"alg": "HS256", "typ": "JWT", "kid": OBSERVER}
 CLAIMS = {"aud": OBSERVER, "channels": ["a"], "exp": NOW + 60}
-CONFIG = Config(token_hmac_secret_key=SECRET)
+CONFIG = load({"token_hmac_secret_key": SECRET})
 RSA_KEY = rsa_key()
 
 
@@ -129,8 +130,8 @@ async def test_token_is_refused_where_there_are_no_keys() -> None:
     [
         CONFIG,
         Config(),
-        Config(token_rsa_public_key=pem(RSA_KEY)),
-        Config(token_hmac_secret_key=SECRET, token_rsa_public_key=pem(RSA_KEY)),
+        load({"token_rsa_public_key": pem(RSA_KEY)}),
+        load({"token_hmac_secret_key": SECRET, "token_rsa_public_key": pem(RSA_KEY)}),
     ],
     ids=["HMAC", "nothing", "RSA", "HMAC and RSA"],
 )

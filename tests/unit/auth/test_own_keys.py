@@ -8,7 +8,6 @@ import pytest
 
 from realtime.auth.issue import connection_token, subscription_token, user_subscription_token
 from realtime.auth.keys import InvalidKey
-from realtime.config.options import Config
 from realtime.config.reader import load
 from realtime.tokens import InvalidToken, Verifier
 from tests.unit.auth.jwt_parts import NOW, SECRET, token
@@ -117,7 +116,7 @@ def test_wrong_key_of_subscription_tokens_is_named(options: dict[str, Any]) -> N
 async def test_user_id_is_in_the_claim_that_the_option_names(
     claims: dict[str, Any], user: str | None
 ) -> None:
-    verifier = Verifier(Config(token_hmac_secret_key=SECRET, token_user_id_claim="uid"))
+    verifier = Verifier(load({"token_hmac_secret_key": SECRET, "token_user_id_claim": "uid"}))
 
     if user is None:
         with pytest.raises(InvalidToken):
@@ -127,7 +126,7 @@ async def test_user_id_is_in_the_claim_that_the_option_names(
 
 
 async def test_subscription_token_is_for_the_user_in_that_claim() -> None:
-    verifier = Verifier(Config(token_hmac_secret_key=SECRET, token_user_id_claim="uid"))
+    verifier = Verifier(load({"token_hmac_secret_key": SECRET, "token_user_id_claim": "uid"}))
 
     verified = await verifier.subscribe(token({"channel": "$a", "uid": "17", "sub": "18"}), NOW)
 
@@ -136,7 +135,7 @@ async def test_subscription_token_is_for_the_user_in_that_claim() -> None:
 
 
 async def test_signed_tokens_have_the_user_in_that_claim() -> None:
-    config = Config(token_hmac_secret_key=SECRET, token_user_id_claim="uid")
+    config = load({"token_hmac_secret_key": SECRET, "token_user_id_claim": "uid"})
     verifier = Verifier(config)
 
     assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"

@@ -172,9 +172,9 @@ def test_key_is_the_one_in_force_at_the_call(make: Callable[..., str]) -> None:
 WITHOUT_SETTINGS = """
 import json, sys
 import realtime.tokens, realtime.auth.issue
-from realtime.config.options import Config
+from realtime.config.reader import load
 from django.conf import settings
-config = Config(token_hmac_secret_key=sys.argv[1])
+config = load({"token_hmac_secret_key": sys.argv[1]})
 print(json.dumps([realtime.auth.issue.connection_token(config, "17"), settings.configured]))
 """
 

@@ -18,6 +18,7 @@ from hypothesis import strategies as st
 
 from realtime.auth.keys import InvalidKey
 from realtime.config.options import Config
+from realtime.config.reader import load
 from realtime.tokens import ExpiredToken, InvalidToken, Verifier
 from tests.unit.auth.jwt_parts import (
     CURVES,
@@ -36,8 +37,8 @@ RSA_KEY = rsa_key()
 EC_KEYS = {size: ec.generate_private_key(curve) for size, curve in CURVES.items()}
 CLAIMS = {"sub": "17"}
 
-HMAC_ONLY = Config(token_hmac_secret_key=SECRET)
-RSA_ONLY = Config(token_rsa_public_key=pem(RSA_KEY))
+HMAC_ONLY = load({"token_hmac_secret_key": SECRET})
+RSA_ONLY = load({"token_rsa_public_key": pem(RSA_KEY)})
 
 
 def certificate(key: rsa.RSAPrivateKey | ec.EllipticCurvePrivateKey) -> str:
@@ -71,7 +72,7 @@ async def test_hmac_token_is_accepted(algorithm: str) -> None:
 @pytest.mark.parametrize("algorithm", ["RS256", "RS384", "RS512"])
 @pytest.mark.parametrize("form", [pem, certificate])
 async def test_rsa_token_is_accepted(algorithm: str, form: Any) -> None:
-    config = Config(token_rsa_public_key=form(RSA_KEY))
+    config = load({"token_rsa_public_key": form(RSA_KEY)})
 
     assert await user_of(config, token(CLAIMS, algorithm, RSA_KEY)) == "17"
 
@@ -79,16 +80,18 @@ async def test_rsa_token_is_accepted(algorithm: str, form: Any) -> None:
 @pytest.mark.parametrize("size", CURVES)
 @pytest.mark.parametrize("form", [pem, certificate])
 async def test_ecdsa_token_is_accepted(size: str, form: Any) -> None:
-    config = Config(token_ecdsa_public_key=form(EC_KEYS[size]))
+    config = load({"token_ecdsa_public_key": form(EC_KEYS[size])})
 
     assert await user_of(config, token(CLAIMS, f"ES{size}", EC_KEYS[size])) == "17"
 
 
 async def test_keys_of_all_kinds_work_side_by_side() -> None:
-    config = Config(
-        token_hmac_secret_key=SECRET,
-        token_rsa_public_key=pem(RSA_KEY),
-        token_ecdsa_public_key=pem(EC_KEYS["256"]),
+    config = load(
+        {
+            "token_hmac_secret_key": SECRET,
+            "token_rsa_public_key": pem(RSA_KEY),
+            "token_ecdsa_public_key": pem(EC_KEYS["256"]),
+        }
     )
 
     assert await user_of(config, token(CLAIMS)) == "17"
@@ -113,12 +116,12 @@ async def test_keys_of_all_kinds_work_side_by_side() -> None:
         pytest.param(HMAC_ONLY, token(CLAIMS, "HS256", SECRET + "x"), id="another secret"),
         pytest.param(RSA_ONLY, token(CLAIMS, "RS256", rsa_key(2)), id="another key"),
         pytest.param(
-            Config(token_ecdsa_public_key=pem(EC_KEYS["256"])),
+            load({"token_ecdsa_public_key": pem(EC_KEYS["256"])}),
             token(CLAIMS, "ES384", EC_KEYS["384"]),
             id="another curve",
         ),
         pytest.param(
-            Config(token_ecdsa_public_key=pem(EC_KEYS["256"])),
+            load({"token_ecdsa_public_key": pem(EC_KEYS["256"])}),
             token(CLAIMS, "ES512", EC_KEYS["256"]),
             id="curve of another algorithm",
         ),
@@ -247,7 +250,7 @@ async def test_signature_is_checked_before_the_claims() -> None:
 )
 def test_option_without_its_kind_of_key_is_refused(options: dict[str, str], name: str) -> None:
     with pytest.raises(InvalidKey, match=name) as raised:
-        Verifier(Config(**options))  # type: ignore[arg-type]
+        Verifier(load({**options}))
 
     assert options[name] not in str(raised.value) or options[name] == "x"
 

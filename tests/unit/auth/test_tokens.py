@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from realtime.auth.claims import read_connect, read_subscribe
 from realtime.auth.issue import connection_token, subscription_token
 from realtime.config.options import Config
+from realtime.config.reader import load
 from realtime.tokens import (
     ConnectToken,
     ExpiredToken,
@@ -24,7 +25,7 @@ from realtime.tokens import (
 from tests.unit.auth.jwt_parts import NOW, SECRET, token
 from tests.unit.parts import data, quickly
 
-CONFIG = Config(token_hmac_secret_key=SECRET)
+CONFIG = load({"token_hmac_secret_key": SECRET})
 
 
 @pytest.fixture

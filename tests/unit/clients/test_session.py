@@ -7,7 +7,8 @@ from contextlib import nullcontext
 import pytest
 
 from realtime.clients.session import ClientSession, SessionState, Subscription
-from realtime.config.options import ChannelOptions, Config
+from realtime.config.options import ChannelOptions
+from realtime.config.reader import load
 from realtime.errors import (
     AlreadySubscribed,
     Disconnect,
@@ -25,7 +26,7 @@ START = 1000.0
 
 
 def new(**options: int) -> ClientSession:
-    return ClientSession(Config(**options), START)  # type: ignore[arg-type]
+    return ClientSession(load({**options}), START)
 
 
 def connected(*, expiry_deadline: float | None = None, **options: int) -> ClientSession:

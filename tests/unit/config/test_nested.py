@@ -76,9 +76,15 @@ def test_file_becomes_a_configuration() -> None:
 
     config = load(translate(content).options)
 
-    assert (config.token_hmac_secret_key, config.token_audience) == ("s", "us")
+    assert (config.connection_tokens.hmac_secret_key, config.connection_tokens.audience) == (
+        "s",
+        "us",
+    )
     assert (config.ping_interval, config.api_key) == (30, "k")
-    assert (config.proxy_connect_endpoint, config.proxy_connect_timeout) == ("http://a/", 2)
+    assert (config.proxies["connect"].endpoint, config.proxies["connect"].timeout) == (
+        "http://a/",
+        2,
+    )
     assert config.channel.presence
     assert config.namespaces["chat"].history_lifetime == 300
     assert config.namespaces["chat"].history_recover
@@ -186,10 +192,10 @@ def test_each_proxy_has_its_own_headers_and_no_others() -> None:
 
     config = load(translate(content).options)
 
-    assert config.proxy_connect_http_headers == ("Cookie", "X-B")
-    assert config.proxy_publish_http_headers == ("X-A",)
-    assert config.proxy_subscribe_http_headers == ()
-    assert config.proxy_rpc_http_headers is None
+    assert config.proxies["connect"].http_headers == ("Cookie", "X-B")
+    assert config.proxies["publish"].http_headers == ("X-A",)
+    assert config.proxies["subscribe"].http_headers == ()
+    assert config.proxies["rpc"].http_headers is None
     assert config.proxy_extra_http_headers is None
     assert config.handshake_headers == ("Cookie", "X-B", "X-A")
 

@@ -59,7 +59,7 @@ def test_places_win_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     ):
         config = config_sources.current()
 
-    assert {name: getattr(config, name) for name in options} == dict(
+    assert {name: config.value_of(name) for name in options} == dict(
         zip(options, places, strict=True)
     )
 
@@ -118,7 +118,7 @@ def test_older_name_in_a_stronger_source_wins(monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setenv("SERVICE_SECRET", "environment")
 
     with override_settings(REALTIME={"token_hmac_secret_key": "settings"}):
-        assert config_sources.current().token_hmac_secret_key == "environment"
+        assert config_sources.current().connection_tokens.hmac_secret_key == "environment"
 
 
 def test_newer_name_wins_within_one_source(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from realtime.config.options import Config
+from realtime.config.reader import load
 from realtime.tools.doctor import network
 from realtime.tools.doctor.service import RunningService
 from realtime.tools.remote import Remote
@@ -27,12 +27,12 @@ from tests.unit.auth.jwt_parts import SECRET
 def test_token_needs_the_parties_that_the_service_wants(
     options: dict[str, Any], expected: bool
 ) -> None:
-    config = Config(token_hmac_secret_key=SECRET, **options)
+    config = load({"token_hmac_secret_key": SECRET, **options})
     assert RunningService(Remote("http://127.0.0.1:9"), config).signs_tokens is expected
 
 
 def test_doctor_says_which_option_is_missing() -> None:
-    config = Config(token_hmac_secret_key=SECRET, token_issuer_regex="^us$")
+    config = load({"token_hmac_secret_key": SECRET, "token_issuer_regex": "^us$"})
     finding = network.connect(RunningService(Remote("http://127.0.0.1:9"), config))
     assert finding.status == "skip"
     assert "token_issuer " in finding.found
