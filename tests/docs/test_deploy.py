@@ -64,10 +64,8 @@ NGINX = (KIT / "nginx" / "site.conf").read_text()
 @ANY_FILE
 def test_options_and_settings_exist(path: Path) -> None:
     text = path.read_text()
-
     options = set(re.findall(r"\bSERVICE_([A-Z0-9_]+)\b", text))
     settings = set(re.findall(r"\bDJANGO_[A-Z_]+\b", text))
-
     assert {name.lower() for name in options} <= set(CONFIG_FIELDS)
     assert {name for name in settings if name not in OWN_SETTINGS} == set()
 
@@ -79,7 +77,6 @@ SECRETS += ["DJANGO_SECRET_KEY", "REDIS_PASSWORD", "REDISCLI_AUTH"]
 @ANY_FILE
 def test_no_secret_has_a_value(path: Path) -> None:
     given = re.findall(rf"\b({'|'.join(SECRETS)})[:=] *(\S.*)", path.read_text())
-
     for name, value in given:
         # from the environment, without a default; of a URL no more than the password is secret
         assert re.sub(r"\$\{[A-Z_]+:\?[^}]*\}", "", value) in ("", "redis://:@redis:6379/0"), name
@@ -137,7 +134,6 @@ def test_image_has_what_it_copies_and_its_context_nothing_else() -> None:
 
 def test_packages_beside_the_requirements_have_the_versions_of_the_tests() -> None:
     pinned = (ROOT / "pyproject.toml").read_text()
-
     for line in (KIT / "extras.txt").read_text().splitlines():
         assert line.startswith("#") or f'"{line}"' in pinned
 
@@ -153,9 +149,7 @@ def test_packages_beside_the_requirements_have_the_versions_of_the_tests() -> No
 )
 def test_command_line_is_understood(command: list[str]) -> None:
     python, module, name, *arguments = command
-
     options, rest = launch.parser().parse_known_args(arguments)
-
     assert (python, module, name) == ("python", "-m", "realtime")
     assert options.port == 8000
     assert [re.fullmatch(r"\w+\.asgi:application", each) is not None for each in rest] == [True]
@@ -190,7 +184,6 @@ def test_quiet_connections_are_not_cut() -> None:
     annotations = MANIFESTS["Ingress"]["metadata"]["annotations"]
     timeouts = re.findall(r"proxy_(?:read|send)_timeout (\d+)s", NGINX)
     timeouts += [value for name, value in annotations.items() if name.endswith("-timeout")]
-
     assert len(timeouts) == 4
     assert min(map(int, timeouts)) > daphne_start.PING_INTERVAL + daphne_start.PING_TIMEOUT
 
@@ -270,7 +263,6 @@ def test_service_of_compose_has_no_rights_that_it_does_not_need(name: str) -> No
 def test_containers_of_compose_write_where_the_pod_does(name: str) -> None:
     service = COMPOSE["services"][name]
     volumes = [volume.partition(":")[2] for volume in service["volumes"]]
-
     assert {*volumes, *service["tmpfs"]} == {
         mount["mountPath"] for mount in CONTAINER["volumeMounts"]
     }
@@ -285,7 +277,6 @@ def test_pod_begins_with_the_tables_of_its_database() -> None:
 def test_forms_are_taken_from_the_host_of_the_site() -> None:
     settings = MANIFESTS["ConfigMap"]["data"]
     [rule] = MANIFESTS["Ingress"]["spec"]["rules"]
-
     assert settings["DJANGO_ALLOWED_HOSTS"] == rule["host"]
     assert settings["DJANGO_CSRF_TRUSTED_ORIGINS"] == f"https://{rule['host']}"
 

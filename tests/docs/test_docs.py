@@ -47,7 +47,6 @@ def test_method_of_the_server_api_is_documented(method: str) -> None:
 def test_errors_of_the_documented_server_api_exist() -> None:
     documented = re.findall(r"^\| (1\d\d) \| ([^|]+) \|", read("http-api.md"), re.MULTILINE)
     existing = {(str(error.code), error.message) for error in ERRORS}
-
     assert documented
     assert {(code, message.strip()) for code, message in documented} <= existing
 
@@ -55,7 +54,6 @@ def test_errors_of_the_documented_server_api_exist() -> None:
 def test_protocol_and_http_api_document_the_same_errors_of_the_server_api() -> None:
     section = read("protocol.md").partition("### 5.2 ")[2].partition("\n### ")[0]
     rows_of_codes = re.findall(r"^\| ([13]\d\d) \|", read("http-api.md"), re.MULTILINE)
-
     assert re.findall(r"\b[13]\d\d\b", section) == rows_of_codes
 
 
@@ -96,7 +94,6 @@ def test_option_without_effect_has_a_row_in_the_migration(name: str) -> None:
     section = read("migrating.md").partition("### Options without an effect\n")[2]
     table = rows(section.partition("\n### ")[0])
     patterns = [pattern for row in table for pattern in re.findall("`([^`]+)`", row.split("|")[1])]
-
     assert any(fnmatchcase(name, pattern) for pattern in patterns)
 
 
@@ -156,7 +153,6 @@ LISTED = (
 def test_modules_of_a_listed_room_are_in_the_tree_of_the_architecture(room: str) -> None:
     tree = (ROOT / "ARCHITECTURE.md").read_text().split("```")[5]
     modules = {path.stem for path in (ROOT / "realtime" / room).glob("*.py")} - {"__init__"}
-
     assert modules <= set(re.findall(r"\w+", tree))
 
 
@@ -195,7 +191,6 @@ def log_lines(*methods: str) -> Iterator[str]:
 def test_log_lines_about_redis_are_documented() -> None:
     section = read("redis.md").partition("## Log lines\n")[2].partition("\n## ")[0]
     documented = re.findall(r"^\| `(.+?)(?::? \.\.\..*)?` \|", section, re.MULTILINE)
-
     assert len(documented) > 10
     assert len(documented) == len(set(documented))
     assert set(log_lines(*LOGGED)) <= set(documented) <= set(log_lines(*LOGGED, *QUIET))
@@ -229,7 +224,6 @@ def shell_options() -> Iterator[dict[str, str]]:
 @pytest.mark.parametrize("strings", list(shell_options()), ids=lambda strings: " ".join(strings))
 def test_example_of_redis_options_can_be_used(strings: dict[str, str]) -> None:
     config = load(from_strings(strings))
-
     assert [Host(entry) for entry in redis_options.hosts(config)]
 
 
@@ -238,9 +232,7 @@ def test_command_that_shows_the_prefix_in_redis_shows_it(
 ) -> None:
     section = read("redis.md").partition("### The prefix\n")[2]
     [command] = re.findall(r"^python manage\.py (shell .+)$", section, re.MULTILINE)
-
     call_command(*shlex.split(command))
-
     assert capsys.readouterr().out.strip() == sources.redis_prefix(sources.current())
 
 
@@ -255,7 +247,6 @@ def python_settings(page: str, heading: str) -> dict[str, Any]:
 
 def test_settings_of_the_readme_are_those_of_the_quick_start() -> None:
     short = python_settings("README.md", "In your own site")
-
     assert short == python_settings("docs/quickstart.md", "The same by hand")
     assert load(short["REALTIME"]).v3_use_offset
 

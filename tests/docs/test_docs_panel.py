@@ -52,7 +52,6 @@ def test_page_is_documented_with_its_url_name(page: PanelPage) -> None:
 
 def test_no_other_page_is_documented() -> None:
     labels = [cells[0] for cells in rows("The pages")]
-
     assert labels == [f"[{page.label}](#{page.name})" for page in PAGES]
 
 
@@ -71,7 +70,6 @@ def codenames() -> list[str]:
 
 def test_every_permission_is_documented_and_no_other() -> None:
     documented = [cells[0].strip("`") for cells in rows("Permissions")]
-
     assert sorted(documented) == sorted(f"{permissions.APP_LABEL}.{name}" for name in codenames())
 
 
@@ -100,7 +98,6 @@ def test_pages_that_a_permission_opens_are_documented(codename: str) -> None:
 def test_groups_of_the_example_have_permissions_that_exist() -> None:
     [groups] = re.findall(r"^groups = (\{.*?^\})", TEXT, re.MULTILINE | re.DOTALL)
     named = {codename for names in ast.literal_eval(groups).values() for codename in names}
-
     assert {name for name in named if name not in codenames()} == {permissions.codename("news")}
     assert named > set(codenames()) - {NAMESPACES}
 
@@ -114,7 +111,6 @@ KINDS = [kind for kind in vars(audit).values() if isinstance(kind, audit.ActionK
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: str(kind.words))
 def test_message_of_the_log_is_documented(kind: audit.ActionKind) -> None:
     messages = [cells[2] for cells in rows("The log")]
-
     assert [text for text in messages if re.match(rf"`{kind.words}(: )?`", text)]
     assert len(messages) == len(KINDS)
 
@@ -124,13 +120,11 @@ def test_message_of_the_log_is_documented(kind: audit.ActionKind) -> None:
 
 def test_every_setting_is_documented() -> None:
     settings = set(re.findall(r"\bREALTIME_ADMIN_[A-Z_]+\b", sources()))
-
     assert settings == set(re.findall(r"\bREALTIME_ADMIN_[A-Z_]+\b", TEXT))
 
 
 def test_documented_threshold_is_the_default() -> None:
     [value] = re.findall(rf"^{threshold.SETTING} = (.*)$", TEXT, re.MULTILINE)
-
     assert threshold.Threshold(**ast.literal_eval(value)) == threshold.Threshold()
 
 
@@ -187,7 +181,6 @@ SCRIPTS = [
 def test_number_is_that_of_the_script(file: str, constant: str, sentence: str) -> None:
     script = (PANEL / "static" / "admin_panel" / file).read_text()
     [number] = re.findall(rf"^const {constant} = (\d+);", script, re.MULTILINE)
-
     assert sentence.format(number) in FLOWING
 
 
@@ -198,7 +191,6 @@ def test_number_is_that_of_the_script(file: str, constant: str, sentence: str) -
 def test_failure_has_a_section_under_the_title_of_its_page(error: type[Exception]) -> None:
     with pytest.raises(service.Unavailable) as caught, answering():
         raise error
-
     assert f"\n### {caught.value.title}\n" in TEXT.partition("\n## Troubleshooting\n")[2]
 
 
@@ -217,5 +209,4 @@ def modules() -> Iterator[str]:
 @pytest.mark.parametrize("name", list(modules()))
 def test_module_is_in_the_tree_of_the_architecture(name: str) -> None:
     tree = (ROOT / "ARCHITECTURE.md").read_text().partition("\nadmin_panel/\n")[2]
-
     assert name in tree.partition("messaging_project/")[0].split()

@@ -24,7 +24,6 @@ def test_pictures_can_be_made_without_django_settings() -> None:
 def test_film_of_the_readme_is_small_and_has_several_pictures() -> None:
     (path,) = re.findall(r'<img src="(\S+recovery\.png)"', (ROOT / "README.md").read_text())
     film = (ROOT / path).read_bytes()
-
     assert film.startswith(b"\x89PNG")
     assert int.from_bytes(film.partition(b"acTL")[2][:4]) == film.count(b"fcTL") > 1
     assert len(film) <= 400 * 1024

@@ -76,7 +76,6 @@ def test_references_to_the_protocol_lead_to_a_section() -> None:
 
 def test_sections_that_the_page_mentions_exist() -> None:
     mentioned = re.findall(rf"[Ss]ections? ({SECTION})", PAGE.read_text())
-
     assert mentioned
     assert set(mentioned) <= sections()
 
@@ -84,5 +83,4 @@ def test_sections_that_the_page_mentions_exist() -> None:
 def test_sections_are_in_order() -> None:
     headings = re.findall(r"^#+ (\d+)(?:\.(\d+))?", PAGE.read_text(), re.MULTILINE)
     numbers = [(int(section), int(part or 0)) for section, part in headings]
-
     assert numbers == sorted(set(numbers))

@@ -78,6 +78,5 @@ def test_every_pinned_requirement_has_a_hash() -> None:
 
 def test_checks_in_the_threat_model_exist() -> None:
     documented = " ".join(str(check.__doc__) for check in CHECKS)
-
     for name in re.findall(r"`realtime\.([EW]\d{3})`", TEXT):
         assert f"{name}: " in documented

@@ -57,7 +57,6 @@ def test_every_system_check_is_in_the_table_and_no_other() -> None:
 
 def test_stale_table_is_replaced_and_the_rest_of_the_page_is_kept() -> None:
     begin, rest = STALE.split("| old |\n")
-
     assert tables.render(STALE) == begin + tables.table("commands") + "\n" + rest
 
 

@@ -34,9 +34,7 @@ async def test_client_may_subscribe(
 ) -> None:
     channel = f"ask:{answer}-{unique}"
     client = await connect(server)
-
     assert await client.result("subscribe", {"channel": channel}) == {}
-
     assert (await client.push())["data"] == {"info": {"user": "17", "client": client.client}}
 
 
@@ -64,9 +62,7 @@ async def test_channel_info_may_be_null(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect(server)
-
     await client.result("subscribe", {"channel": f"ask:null-{unique}"})
-
     info = (await client.push())["data"]["info"]
     assert "chan_info" in info
     assert info["chan_info"] is None
@@ -92,9 +88,7 @@ async def test_client_may_not_subscribe(
 ) -> None:
     channel = f"ask:{answer}-{unique}"
     client = await connect(server)
-
     assert await client.error("subscribe", {"channel": channel}) == error
-
     assert server.api("presence", channel=channel) == {"result": {"presence": {}}}
     server.publish(channel, 1)
     await client.quiet()
@@ -104,9 +98,7 @@ async def test_subscribe_hook_disconnects_with_its_code(
     server: Server, connect: Callable[..., Any], unique: str, format_name: str
 ) -> None:
     client = await connect(server)
-
     await client.send("subscribe", {"channel": f"ask:disconnect-{unique}"})
-
     assert await client.closed() == (4020, '{"reason":"banned","reconnect":false}')
 
 
@@ -114,9 +106,7 @@ async def test_hook_gets_the_token_the_client_sent(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect(server)
-
     await client.result("subscribe", {"channel": f"ask:token-{unique}", "token": "abc"})
-
     assert (await client.push())["data"]["info"]["chan_info"] == {"token": "abc"}
 
 
@@ -126,7 +116,6 @@ async def test_private_channel_is_decided_by_its_token(
     channel = f"$ask:{unique}"
     client = await connect(server)
     token = subscription_token(client.client, channel)
-
     assert await client.result("subscribe", {"channel": channel, "token": token}) == {}
 
 
@@ -134,7 +123,6 @@ async def test_user_limited_channel_is_decided_by_its_name(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect(server, user=unique)
-
     assert await client.result("subscribe", {"channel": f"ask:limited#{unique}"}) == {}
     assert await client.error("subscribe", {"channel": f"ask:limited#{unique}x"}) == DENIED
 
@@ -152,9 +140,7 @@ async def test_failure_of_a_hook_is_in_the_log_with_its_traceback(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect(server)
-
     await client.error("subscribe", {"channel": f"ask:failure-{unique}"})
-
     wait_until(
         lambda: "tests.site.strange.realtime.subscribe failed" in server.log, what="the entry"
     )
@@ -192,7 +178,6 @@ async def test_publication_goes_out_as_the_hook_wants(
     format_name: str,
 ) -> None:
     client, reply = await publish(server, connect, unique, {"answer": answer})
-
     assert "error" not in reply
     assert (await client.publication())["data"] == published
 
@@ -201,9 +186,7 @@ async def test_publication_is_replaced(
     server: Server, connect: Callable[..., Any], unique: str, format_name: str
 ) -> None:
     client, _ = await publish(server, connect, unique, {"answer": "other"})
-
     publication = await client.publication()
-
     assert publication["data"] == {"instead": {"what": "none", "rest": unique}}
     assert publication["info"]["user"] == "17"
 
@@ -226,7 +209,6 @@ async def test_rejected_publication_reaches_nobody(
     format_name: str,
 ) -> None:
     client, reply = await publish(server, connect, unique, {"answer": answer})
-
     assert reply["error"] == error
     await client.quiet()
 
@@ -236,9 +218,7 @@ async def test_publish_hook_disconnects_with_its_code(
 ) -> None:
     client = await connect(server)
     params = {"channel": f"ask:none-{unique}", "data": {"answer": "disconnect"}}
-
     await client.send("publish", params)
-
     assert await client.closed() == (4030, '{"reason":"too rude","reconnect":false}')
 
 
@@ -264,7 +244,6 @@ async def test_option_publish_is_asked_before_the_hook(
     server = serve(environment=environment(tmp_path_factory, "strange"), **options)
     client = await connect(server)
     params = {"channel": f"ask:none-{unique}", "data": {"answer": "error"}}
-
     assert await client.error("publish", params) == DENIED
 
 
@@ -274,9 +253,7 @@ async def test_server_api_publishes_without_asking(
     client = await connect(server)
     await client.result("subscribe", {"channel": f"ask:none-{unique}"})
     await client.push()  # its own join
-
     server.publish(f"ask:none-{unique}", {"answer": "error"})
-
     assert (await client.publication())["data"] == {"answer": "error"}
 
 

@@ -52,9 +52,7 @@ async def test_server_side_channel_receives(
     client = await connect(server, user=None, connected=False)
     data = {"answer": "all", "user": unique, "channel": f"news-{unique}"}
     await client.result("connect", {"data": data})
-
     server.publish(f"news-{unique}", {"n": 1})
-
     assert (await client.publication())["data"] == {"n": 1}
 
 
@@ -65,7 +63,6 @@ async def test_user_may_be_a_django_user_or_a_number(
     _, pk = create_user(server)
     client = await connect(server, user=None, connected=False)
     await client.result("connect", {"data": {"answer": answer, "pk": int(pk)}})
-
     # only the user named after the # may subscribe
     assert await client.result("subscribe", {"channel": f"{unique}#{pk}"}) == {}
 
@@ -75,9 +72,7 @@ async def test_channels_may_be_a_query(
 ) -> None:
     groups = [f"{unique}-1", f"{unique}-2"]
     _, pk = create_user(server, *groups)
-
     reply = await try_connect(connect, server, "query of channels", user=pk, pk=pk)
-
     assert sorted(reply["result"]["subs"]) == groups
 
 
@@ -117,7 +112,6 @@ async def test_hook_is_told_what_the_client_sent(
 
 async def test_data_may_be_null(server: Server, connect: Callable[..., Any]) -> None:
     result = (await try_connect(connect, server, "data null"))["result"]
-
     assert "data" in result
     assert result["data"] is None
 
@@ -145,9 +139,7 @@ async def test_refused_client_gets_an_error_and_may_try_again(
     server: Server, connect: Callable[..., Any], answer: str, error: dict[str, Any]
 ) -> None:
     client = await connect(server, user=None, connected=False)
-
     assert await client.error("connect", {"data": {"answer": answer}}) == error
-
     await client.result("connect", {"token": connection_token("17")})
 
 
@@ -166,9 +158,7 @@ async def test_refused_client_is_disconnected(
     format_name: str,
 ) -> None:
     client = await connect(server, user=None, connected=False)
-
     await client.send("connect", {"data": {"answer": answer}})
-
     assert await client.closed() == closing
 
 
@@ -179,9 +169,7 @@ async def test_client_nobody_knows_is_anonymous_where_that_is_allowed(
 ) -> None:
     options = OPTIONS | {"client_anonymous": True}
     server = serve(environment=environment(tmp_path_factory, "strange"), **options)
-
     reply = await try_connect(connect, server, "nobody")
-
     assert "error" not in reply
 
 
@@ -190,9 +178,7 @@ async def test_token_wins_and_the_hook_is_not_asked(
 ) -> None:
     params = {"data": {"answer": "error"}, "token": connection_token(unique)}
     client = await connect(server, user=None, connected=False)
-
     await client.result("connect", params)
-
     assert await client.result("subscribe", {"channel": f"a#{unique}"}) == {}
 
 
@@ -200,7 +186,6 @@ async def test_data_that_are_no_json_are_a_bad_request(
     server: Server, connect: Callable[..., Any]
 ) -> None:
     client = await connect(server, user=None, connected=False, format_name="protobuf")
-
     assert (await client.error("connect", {"data": b"{"}))["code"] == 107
 
 
@@ -208,7 +193,6 @@ async def test_failure_is_in_the_log_with_its_traceback(
     server: Server, connect: Callable[..., Any]
 ) -> None:
     await try_connect(connect, server, "failure")
-
     wait_until(lambda: "LookupError: the hook is broken" in server.log, what="the traceback")
     assert "tests.site.strange.realtime.connect failed" in server.log
     assert "Traceback (most recent call last)" in server.log
@@ -218,6 +202,5 @@ async def test_answer_that_cannot_be_used_is_in_the_log(
     server: Server, connect: Callable[..., Any]
 ) -> None:
     await try_connect(connect, server, "text")
-
     why = "realtime.connect gave an answer that cannot be used: Connected or None expected, not str"
     wait_until(lambda: why in server.log, what="the reason")

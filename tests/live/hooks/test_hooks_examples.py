@@ -41,17 +41,13 @@ async def test_device_with_a_wrong_key_is_disconnected_with_the_code_of_the_site
     server: Server, connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(server, user=None, connected=False)
-
     await client.send("connect", {"data": {"key": "9"}})
-
     assert await client.closed() == (4001, '{"reason":"unknown device","reconnect":false}')
 
 
 async def test_client_nobody_knows_is_refused(server: Server, connect: Callable[..., Any]) -> None:
     client = await connect(server, user=None, connected=False)
-
     await client.send("connect", {"data": {"other": 1}})
-
     assert await client.closed() == (3003, '{"reason":"bad request","reconnect":false}')
 
 
@@ -80,9 +76,7 @@ async def test_who_is_no_member_gets_error_103(
 ) -> None:
     _, pk = create_user(server, f"{unique}-other")
     client = await connect(server, user=pk)
-
     error = await client.error("subscribe", {"channel": f"room:{unique}"})
-
     assert error == {"code": 103, "message": "permission denied"}
 
 
@@ -123,9 +117,7 @@ async def test_coroutine_decides_with_the_asynchronous_orm(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     _, pk = create_user(server)
-
     customer, stranger = await connect(server, user=pk), await connect(server, user="0")
-
     assert await customer.result("subscribe", {"channel": f"stock:{unique}"}) == {}
     error = await stranger.error("subscribe", {"channel": f"stock:{unique}"})
     assert error == {"code": 1001, "message": "stock is for customers"}
@@ -167,9 +159,7 @@ async def test_publication_is_rejected_and_reaches_nobody(
     client = await connect(server, user=pk)
     await client.result("subscribe", {"channel": f"room:{unique}"})
     await client.push()  # its own join
-
     assert await client.error("publish", {"channel": f"room:{unique}", "data": data}) == error
-
     await client.quiet()
 
 
@@ -191,7 +181,5 @@ async def test_message_reaches_the_site(
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"seen#{unique}"})
-
     await client.send("send", {"data": {"read": 7}})
-
     assert (await client.publication())["data"] == {"read": 7}

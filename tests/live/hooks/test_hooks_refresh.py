@@ -70,7 +70,6 @@ async def test_connection_is_renewed_time_and_again_and_gets_new_info(
     client = await connect_for(connect, server, user)
     await subscribe(client, user)
     assert await conn_info(client, user) == {"name": "Ann"}
-
     await until_asked(client, user, 2)
 
 
@@ -79,7 +78,6 @@ async def test_connection_that_may_not_go_on_has_expired(
     server: Server, connect: Callable[..., Any], unique: str, answer: str
 ) -> None:
     client = await connect_for(connect, server, f"{answer}-{unique}")
-
     assert await client.closed() == EXPIRED
 
 
@@ -87,7 +85,6 @@ async def test_connection_is_closed_with_the_code_of_the_hook(
     server: Server, connect: Callable[..., Any], unique: str, format_name: str
 ) -> None:
     client = await connect_for(connect, server, f"disconnect-{unique}")
-
     assert await client.closed() == (4011, '{"reason":"enough","reconnect":true}')
 
 
@@ -114,7 +111,6 @@ async def test_moment_in_unix_seconds_is_an_expiry(
 ) -> None:
     renewed = await connect_for(connect, server, f"moment-{unique}")
     other = await connect_for(connect, server, f"none-{unique}")
-
     # both expire at the same time
     assert await other.closed() == EXPIRED
     await renewed.quiet()
@@ -124,9 +120,7 @@ async def test_client_must_not_refresh_what_the_site_renews(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     client = await connect_for(connect, server, f"stays-{unique}", ttl=60)
-
     await client.send("refresh", {"token": connection_token(unique)})
-
     assert await client.closed() == (3003, '{"reason":"bad request","reconnect":false}')
 
 
@@ -137,7 +131,5 @@ async def test_connection_with_a_token_is_refreshed_by_its_client(
     result = await client.result("connect", {"token": connection_token(unique, ttl=60)})
     assert result["expires"] is True
     assert 0 < result["ttl"] <= 60
-
     refreshed = await client.result("refresh", {"token": connection_token(unique, ttl=600)})
-
     assert 60 < refreshed["ttl"] <= 600

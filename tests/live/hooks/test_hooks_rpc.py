@@ -23,9 +23,7 @@ async def test_function_answers(
     server: Server, connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(server)
-
     answer = await client.result("rpc", {"method": "echo", "data": ["é", None]})
-
     assert answer == {"data": {"data": ["é", None], "user": "17", "method": "echo"}}
 
 
@@ -36,7 +34,6 @@ async def test_coroutine_answers(
     server: Server, connect: Callable[..., Any], method: str, data: Any, format_name: str
 ) -> None:
     client = await connect(server)
-
     assert await client.result("rpc", {"method": method, "data": 1}) == {"data": data}
 
 
@@ -44,9 +41,7 @@ async def test_call_without_data_gives_the_hook_none(
     server: Server, connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(server)
-
     answer = await client.result("rpc", {"method": "echo_async"})
-
     assert answer == {"data": {"data": None}}
 
 
@@ -55,7 +50,6 @@ async def test_coroutine_uses_the_asynchronous_orm(
 ) -> None:
     _, pk = create_user(server)
     client = await connect(server)
-
     assert await client.result("rpc", {"method": "count.users", "data": pk}) == {"data": 1}
 
 
@@ -63,13 +57,11 @@ async def test_method_with_nothing_to_say_has_an_empty_result(
     server: Server, connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(server)
-
     assert await client.result("rpc", {"method": "nothing"}) == {}
 
 
 async def test_method_may_answer_null(server: Server, connect: Callable[..., Any]) -> None:
     client = await connect(server)
-
     assert await client.result("rpc", {"method": "null"}) == {"data": None}
 
 
@@ -78,9 +70,7 @@ async def test_method_fails_with_a_code_of_its_own(
     server: Server, connect: Callable[..., Any], code: int, format_name: str
 ) -> None:
     client = await connect(server)
-
     error = await client.error("rpc", {"method": "error", "data": code})
-
     assert error == {"code": code, "message": "as you wish"}
 
 
@@ -89,7 +79,6 @@ async def test_code_that_cannot_be_sent_is_an_internal_error(
     server: Server, connect: Callable[..., Any], code: Any, format_name: str
 ) -> None:
     client = await connect(server)
-
     assert await client.error("rpc", {"method": "error", "data": code}) == FAILURE
 
 
@@ -98,9 +87,7 @@ async def test_broken_method_is_an_internal_error_and_the_connection_stays(
     server: Server, connect: Callable[..., Any], method: str, format_name: str
 ) -> None:
     client = await connect(server)
-
     assert await client.error("rpc", {"method": method}) == FAILURE
-
     assert await client.result("rpc", {"method": "echo_async", "data": 1}) == {"data": {"data": 1}}
 
 
@@ -108,9 +95,7 @@ async def test_method_disconnects_with_its_code(
     server: Server, connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(server)
-
     await client.send("rpc", {"method": "disconnect"})
-
     assert await client.closed() == (4040, '{"reason":"as you wish","reconnect":true}')
 
 
@@ -119,9 +104,7 @@ async def test_method_that_is_not_registered_is_error_104(
     server: Server, connect: Callable[..., Any], method: str, format_name: str
 ) -> None:
     client = await connect(server)
-
     error = await client.error("rpc", {"method": method, "data": 1})
-
     assert error == {"code": 104, "message": "method not found"}
 
 
@@ -129,9 +112,7 @@ async def test_method_is_error_108_where_the_site_has_none(
     serve: Callable[..., Server], connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(serve())
-
     error = await client.error("rpc", {"method": "echo", "data": 1})
-
     assert error == {"code": 108, "message": "not available"}
 
 
@@ -139,9 +120,7 @@ async def test_data_that_are_no_json_are_a_bad_request(
     server: Server, connect: Callable[..., Any]
 ) -> None:
     client = await connect(server, format_name="protobuf")
-
     error = await client.error("rpc", {"method": "echo", "data": b"\xff"})
-
     assert error == {"code": 107, "message": "bad request"}
 
 
@@ -153,9 +132,7 @@ async def test_message_is_handed_over_and_has_no_reply(
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"seen#{unique}"})
-
     command = await client.send("send", {"data": {"n": 1}})
-
     assert (await client.publication())["data"] == {"n": 1}
     await client.quiet()
     assert not [reply for reply in client.received if reply.get("id") == command]
@@ -166,10 +143,8 @@ async def test_message_that_fails_has_no_reply_either(
     server: Server, connect: Callable[..., Any], unique: str, data: str
 ) -> None:
     client = await connect(server, user=unique)
-
     command = await client.send("send", {"data": data})
     await client.quiet()
-
     assert not [reply for reply in client.received if reply.get("id") == command]
 
 
@@ -177,9 +152,7 @@ async def test_message_that_fails_is_in_the_log(
     server: Server, connect: Callable[..., Any]
 ) -> None:
     client = await connect(server)
-
     await client.send("send", {"data": "failure"})
-
     entry = "tests.site.strange.realtime.message failed"
     wait_until(lambda: entry in server.log, what="the entry")
 
@@ -188,7 +161,5 @@ async def test_message_may_disconnect(
     server: Server, connect: Callable[..., Any], format_name: str
 ) -> None:
     client = await connect(server)
-
     await client.send("send", {"data": "disconnect"})
-
     assert await client.closed() == (4050, '{"reason":"as you wish","reconnect":false}')

@@ -79,9 +79,7 @@ async def test_logout_is_heard_at_once(server: Server, join: Join) -> None:
     username, _ = create_user(server)
     visitor = Visitor(server, username)
     client, on_the_phone = await join(visitor), await join(Visitor(server, username))
-
     visitor.log_out()
-
     assert await client.closed() == FORCED
     await on_the_phone.quiet()
 
@@ -101,9 +99,7 @@ async def test_logout_is_heard_after_the_session_changed(server: Server, join: J
 async def test_password_change_is_heard(server: Server, join: Join) -> None:
     username, _ = create_user(server)
     client = await join(Visitor(server, username))
-
     do(server, "change_password", username=username)
-
     assert await client.closed() == EXPIRED
 
 
@@ -112,9 +108,7 @@ async def test_expired_session_ends_its_connections(server: Server, join: Join) 
     username, _ = create_user(server)
     visitor = Visitor(server, username)
     client = await join(visitor)
-
     do(server, "expire_session", key=visitor.session_key)
-
     assert await client.closed() == EXPIRED
 
 
@@ -166,7 +160,5 @@ async def test_info_hook_may_refuse(slow: Server, connect: Callable[..., Any]) -
     username, _ = create_user(slow, last_name="refused")
     headers = Visitor(slow, username).headers
     client = await connect(slow, user=None, connected=False, additional_headers=headers)
-
     await client.send("connect")
-
     assert await client.closed() == (4060, '{"reason":"not you","reconnect":false}')

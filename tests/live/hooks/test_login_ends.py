@@ -57,9 +57,7 @@ async def test_logout_closes_all_connections_of_the_session(
     username, _ = create_user(servers[0])
     visitor, client = await enter(username)
     other_tab = await join(connect, servers[0], visitor)
-
     visitor.log_out()
-
     assert await client.closed() == FORCED
     assert await other_tab.closed() == FORCED
 
@@ -84,9 +82,7 @@ async def test_logout_in_an_asynchronous_view_closes_the_connection(
 ) -> None:
     username, _ = create_user(servers[0])
     visitor, client = await enter(username)
-
     assert visitor.http.post("/async-logout").status_code == 204
-
     assert await client.closed() == FORCED
 
 
@@ -136,9 +132,7 @@ async def test_deletion_of_a_session_closes_its_connections_alone(
     username, _ = create_user(servers[0])
     visitor, client = await enter(username)
     _, on_the_phone = await enter(username)
-
     do(servers[0], "delete_session", key=visitor.session_key)
-
     assert await client.closed() == EXPIRED
     await on_the_phone.quiet()
 
@@ -146,10 +140,8 @@ async def test_deletion_of_a_session_closes_its_connections_alone(
 async def test_change_that_is_rolled_back_closes_nothing(servers: Servers, enter: Enter) -> None:
     username, _ = create_user(servers[0])
     _, client = await enter(username)
-
     do(servers[0], "deactivate", username=username, rolled_back=True)
     await client.quiet()
-
     do(servers[0], "deactivate", username=username)
     assert await client.closed() == EXPIRED
 
@@ -169,9 +161,7 @@ async def test_saving_a_user_without_such_a_change_closes_nothing(
 ) -> None:
     username, _ = create_user(servers[0])
     _, client = await enter(username)
-
     do(servers[0], "rename", username=username, first_name="Ann")
     await client.quiet()
-
     do(servers[0], "deactivate", username=username)
     assert await client.closed() == EXPIRED

@@ -67,7 +67,6 @@ async def test_session_of_a_page_of_another_origin_is_not_believed(
 ) -> None:
     username, _ = create_user(server)
     headers = Visitor(server, username).headers | {"Origin": origin.format(port=server.port)}
-
     assert await refused(connect, server, headers)
 
 
@@ -77,7 +76,6 @@ async def test_origin_is_compared_without_regard_to_case(
     username, _ = create_user(server)
     origin = f"HTTP://127.0.0.1:{server.port}"
     headers = Visitor(server, username).headers | {"Origin": origin}
-
     await connect(server, user=None, additional_headers=headers)
 
 
@@ -91,9 +89,7 @@ async def test_session_of_an_allowed_origin_is_believed(
     server = serve(environment=environment(tmp_path_factory), **options)
     username, pk = create_user(server)
     headers = Visitor(server, username).headers | {"Origin": ELSEWHERE}
-
     client = await connect(server, user=None, additional_headers=headers)
-
     assert await client.result("subscribe", {"channel": f"{unique}#{pk}"}) == {}
 
 
@@ -132,7 +128,6 @@ async def test_client_without_a_session_is_refused(
     username, _ = create_user(server)
     key = Visitor(server, username).session_key
     headers = {} if cookie is None else {"Cookie": cookie.replace("{key}", key)}
-
     assert await refused(connect, server, headers)
 
 
@@ -152,7 +147,6 @@ async def test_session_of_nobody_is_refused(server: Server, connect: Callable[..
     visitor = Visitor(server, username)
     headers = visitor.headers
     visitor.log_out()
-
     assert await refused(connect, server, headers)
 
 
@@ -178,9 +172,7 @@ async def test_invalid_token_is_not_made_good_by_the_session(
     username, _ = create_user(server)
     headers = Visitor(server, username).headers
     client = await connect(server, user=None, connected=False, additional_headers=headers)
-
     await client.send("connect", {"token": "no token"})
-
     assert await client.closed() == (3002, '{"reason":"invalid token","reconnect":false}')
 
 
@@ -190,9 +182,7 @@ async def test_connect_hook_wins_over_the_session(
     username, _ = create_user(server)
     headers = Visitor(server, username).headers
     client = await connect(server, user=None, connected=False, additional_headers=headers)
-
     await client.result("connect", {"data": {"key": "0123"}})
-
     assert await client.result("subscribe", {"channel": "a#device-0123"}) == {}
 
 
@@ -204,5 +194,4 @@ async def test_session_is_not_believed_where_the_option_is_off(
     options = OPTIONS | {"session_authentication": False}
     server = serve(environment=environment(tmp_path_factory), **options)
     username, _ = create_user(server)
-
     assert await refused(connect, server, Visitor(server, username).headers)

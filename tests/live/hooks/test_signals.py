@@ -111,7 +111,6 @@ async def test_client_is_connected_before_it_is_subscribed_by_the_server(
 ) -> None:
     token = connection_token(unique, channels=[f"a-{unique}"])
     client = await connect(server, token=token)
-
     entries = await log.wait(client.client, "connected", "subscribed")
     assert entries[1]["channel"] == f"a-{unique}"
 
@@ -122,9 +121,7 @@ async def test_nobody_hears_of_a_client_that_was_not_let_in(
     client = await connect(server, connected=False)
     await client.send("connect", {"token": "no token"})
     assert (await client.closed())[0] == 3002
-
     later = await connect(server, user=f"later-{unique}")
-
     await log.wait(later.client, "connected")
     assert [entry for entry in log.entries("disconnected") if not entry["user"]] == []
 
@@ -135,7 +132,6 @@ async def test_nobody_hears_of_a_subscription_that_was_refused(
     client = await connect(server, user=unique)
     await client.error("subscribe", {"channel": f"nope:{unique}"})
     await client.result("subscribe", {"channel": f"c-{unique}"})
-
     entries = await log.wait(client.client, "connected", "subscribed")
     assert entries[1]["channel"] == f"c-{unique}"
     assert "nope" not in {entry.get("channel", "").partition(":")[0] for entry in log.entries("")}
@@ -186,7 +182,6 @@ async def test_failing_receiver_is_logged_and_the_others_are_called(
     server: Server, connect: Connect, log: Log, unique: str
 ) -> None:
     await connect(server, user=f"broken-{unique}")
-
     await log.wait(unique, "connected", "again")
     name = "Receiver tests.site.listening.receivers.misbehave of signal connected failed"
     wait_until(lambda: name in server.log, what="the entry")
@@ -198,9 +193,7 @@ async def test_receiver_leaves_no_database_connection_behind(
 ) -> None:
     client = await connect(server, user=f"query-{unique}")
     await client.result("subscribe", {"channel": f"c-{unique}"})
-
     entries = await log.wait(unique, "connected", "again", "channel_occupied", "subscribed")
-
     assert [entry["held"] for entry in entries if "held" in entry] == [False] * 3
     assert "AssertionError" not in server.log
 
@@ -211,7 +204,6 @@ async def test_asynchronous_receiver_uses_the_asynchronous_orm(
     client = await connect(server, user=f"async-{unique}")
     await client.result("subscribe", {"channel": f"c-{unique}"})
     await log.until(lambda: len(log.entries(unique)) == 5)
-
     (looked_up,) = (entry for entry in log.entries(unique) if entry["kind"] == "looked up")
     assert looked_up["number"] == 0
     assert {entry["held"] for entry in log.entries(unique) if "held" in entry} == {False}
@@ -221,5 +213,4 @@ async def test_receiver_can_publish(server: Server, connect: Connect, unique: st
     user = f"publish-{unique}"
     client = await connect(server, user=user)
     await client.result("subscribe", {"channel": f"c-{unique}"})
-
     assert await client.publication() == {"data": {"subscribed": user}}

@@ -97,9 +97,7 @@ async def test_signals_of_a_client_are_sent_by_its_process_only(
     _, other = start(2)
     client = await connect(other, user=unique)
     await client.socket.close()
-
     entries = await log.wait(client.client, "connected", "disconnected")
-
     assert {entry["pid"] for entry in entries} == {other.pid}
 
 

@@ -49,15 +49,12 @@ def test_refresh_gives_a_token_for_an_hour_with_the_connection_info(server: Serv
 @pytest.mark.parametrize("body", [b"", b"{}", b'{"a": [1]}', b"null", b"no JSON \xff"])
 def test_body_of_a_refresh_does_not_matter(server: Server, body: bytes) -> None:
     visitor, pk = log_in(server)
-
     response = post(server, "refresh", body, visitor=visitor)
-
     assert claims(response.json()["token"])["sub"] == pk
 
 
 def test_refresh_tells_the_client_of_nobody_to_give_up(server: Server) -> None:
     response = post(server, "refresh")
-
     assert (response.status_code, response.json()) == (200, {"token": ""})
 
 
@@ -67,7 +64,6 @@ def test_refresh_tells_clients_of_a_login_that_ended_to_give_up(
 ) -> None:
     visitor, _ = log_in(server)
     do(server, change, username=visitor.username)
-
     assert post(server, "refresh", visitor=visitor).json() == {"token": ""}
 
 
@@ -75,7 +71,6 @@ def test_refresh_gives_nobody_an_anonymous_token_where_clients_may_be_anonymous(
     anonymous: Server,
 ) -> None:
     token = post(anonymous, "refresh").json()["token"]
-
     assert claims(token) == {"sub": ""}
 
 
@@ -137,16 +132,13 @@ async def test_token_is_of_no_use_to_another_client(
     client = await connect(server, user=pk)
     question = {"client": f"{client.client}x", "channels": [f"$lounge:{unique}"]}
     [answer] = post(server, "subscribe", question, visitor=visitor).json()["channels"]
-
     error = await client.error("subscribe", answer)
-
     assert error == {"code": 103, "message": "permission denied"}
 
 
 def test_channels_that_are_denied_are_left_out(server: Server, unique: str) -> None:
     visitor, _ = log_in(server, unique)
     allowed, denied = f"$lounge:{unique}", f"$lounge:{unique}-other"
-
     assert subscribe(server, denied, allowed, visitor=visitor).keys() == {allowed}
     assert subscribe(server, denied, visitor=visitor) == {}
 
@@ -154,9 +146,7 @@ def test_channels_that_are_denied_are_left_out(server: Server, unique: str) -> N
 def test_coroutine_decides_with_the_asynchronous_orm(server: Server, unique: str) -> None:
     visitor, _ = log_in(server, unique)
     allowed, denied = f"$later-{unique}", "$later-other"
-
     found = subscribe(server, denied, allowed, visitor=visitor)
-
     assert found.keys() == {allowed}
     assert "info" not in found[allowed]  # True allows, and says nothing
 
@@ -165,9 +155,7 @@ def test_channel_that_is_asked_for_twice_is_answered_once(server: Server, unique
     visitor, _ = log_in(server)
     channel = f"$lounge:free-{unique}"
     question = {"client": "C", "channels": [channel, channel]}
-
     [answer] = post(server, "subscribe", question, visitor=visitor).json()["channels"]
-
     assert answer["channel"] == channel
 
 
@@ -194,14 +182,12 @@ DENIED = {
 @pytest.mark.parametrize("channel", DENIED.values(), ids=DENIED)
 def test_no_token_is_made(server: Server, unique: str, channel: str) -> None:
     visitor, _ = log_in(server, unique)
-
     assert subscribe(server, channel.format(unique=unique), visitor=visitor) == {}
 
 
 def test_user_gets_a_token_for_a_channel_that_names_them(server: Server, unique: str) -> None:
     visitor, pk = log_in(server)
     channel = f"$lounge:free-{unique}#0,{pk}"
-
     assert subscribe(server, channel, visitor=visitor).keys() == {channel}
 
 
@@ -220,16 +206,13 @@ def test_nobody_gets_tokens_for_channels_with_the_option_anonymous_only(
 def test_client_of_a_login_that_ended_gets_no_tokens(server: Server, unique: str) -> None:
     visitor, _ = log_in(server, unique)
     do(server, "deactivate", username=visitor.username)
-
     assert subscribe(server, f"$lounge:{unique}", visitor=visitor) == {}
 
 
 def test_function_is_told_who_asks(server: Server) -> None:
     visitor, pk = log_in(server)
     visitor.http.headers["User-Agent"] = "a browser"
-
     found = subscribe(server, "$odd:request", visitor=visitor, client="the client")
-
     assert found["$odd:request"]["info"] == ["the client", pk, "", "http", "a browser", True]
 
 
@@ -238,9 +221,7 @@ def test_function_is_told_who_asks(server: Server) -> None:
 )
 def test_answer_allows(server: Server, channel: str, info: dict[str, Any]) -> None:
     visitor, _ = log_in(server)
-
     found = subscribe(server, channel, visitor=visitor)[channel]
-
     assert {name: found[name] for name in found.keys() & {"info"}} == info
 
 
@@ -250,14 +231,12 @@ def test_function_that_refuses_or_fails_spoils_nothing_for_other_channels(
 ) -> None:
     visitor, _ = log_in(server)
     good = f"$lounge:free-{unique}"
-
     assert subscribe(server, f"$odd:{answer}", good, visitor=visitor).keys() == {good}
 
 
 @pytest.mark.parametrize("answer", ["error", "disconnect"])
 def test_function_refuses(server: Server, answer: str) -> None:
     visitor, _ = log_in(server)
-
     assert subscribe(server, f"$odd:{answer}", visitor=visitor) == {}
 
 
@@ -322,8 +301,6 @@ async def test_token_of_the_visitor_opens_the_channel_to_each_of_its_clients_and
 )
 def test_token_for_one_channel_is_refused(server: Server, channel: str, status: int) -> None:
     visitor, _ = log_in(server)
-
     response = post(server, "subscribe", {"channel": channel}, visitor=visitor)
-
     assert response.status_code == status
     assert "ey" not in response.text

@@ -58,9 +58,7 @@ def test_method_other_than_post_is_405(
     server: Server, visitor: Visitor, view: str, method: str
 ) -> None:
     url = f"/centrifuge/{view}"
-
     response = visitor.http.request(method, url, headers=HEADERS, json=QUESTION)
-
     assert response.status_code == 405
     assert response.headers["Allow"] == "POST"
 
@@ -100,7 +98,6 @@ def test_content_type_other_than_json_is_415(
 )
 def test_content_type_is_read_as_http_says(server: Server, visitor: Visitor, value: str) -> None:
     headers = headers_with("Content-Type", value)
-
     assert is_answered(post(server, "refresh", visitor=visitor, headers=headers))
 
 
@@ -110,9 +107,7 @@ def test_request_without_the_header_of_scripts_is_403(
     server: Server, visitor: Visitor, view: str, value: str | None
 ) -> None:
     headers = headers_with("X-Requested-With", value)
-
     response = post(server, view, QUESTION, visitor=visitor, headers=headers)
-
     assert response.status_code == 403
     assert not is_answered(response)
 
@@ -123,9 +118,7 @@ def test_page_of_another_origin_gets_403(
     server: Server, visitor: Visitor, view: str, origin: str
 ) -> None:
     headers = HEADERS | {"Origin": origin.format(port=server.port)}
-
     response = post(server, view, QUESTION, visitor=visitor, headers=headers)
-
     assert response.status_code == 403
     assert not is_answered(response)
 
@@ -133,7 +126,6 @@ def test_page_of_another_origin_gets_403(
 @pytest.mark.parametrize("view", VIEWS)
 def test_page_of_this_origin_is_answered(server: Server, visitor: Visitor, view: str) -> None:
     headers = HEADERS | {"Origin": server.address}
-
     assert is_answered(post(server, view, QUESTION, visitor=visitor, headers=headers))
 
 
@@ -158,7 +150,6 @@ def test_answer_is_kept_by_no_cache_and_no_other_origin_may_read_it(
     server: Server, visitor: Visitor, view: str, headers: dict[str, str]
 ) -> None:
     response = post(server, view, QUESTION, visitor=visitor, headers=headers)
-
     assert {"no-store", "private"} <= set(response.headers["Cache-Control"].split(", "))
     assert not any(name.startswith("access-control-") for name in response.headers)
 
@@ -193,7 +184,6 @@ def test_body_larger_than_256_kib_is_413(
     response = visitor.http.post(
         f"/centrifuge/{view}", headers=HEADERS, content=body if isinstance(body, bytes) else body()
     )
-
     assert response.status_code == 413
 
 
@@ -228,7 +218,6 @@ MALFORMED: dict[str, Any] = {
 @pytest.mark.parametrize("body", MALFORMED.values(), ids=MALFORMED)
 def test_malformed_question_is_400(server: Server, visitor: Visitor, body: Any) -> None:
     response = post(server, "subscribe", body, visitor=visitor)
-
     assert response.status_code == 400
     assert not is_answered(response)
 

@@ -23,9 +23,7 @@ def server(serve: Callable[..., Server]) -> Server:
 
 async def test_counts_equal_those_of_the_clients_after_a_churn(server: Server) -> None:
     before = scrape(server)
-
     seen = await churn(server, 60)
-
     assert counted(server, before) == seen
 
 
@@ -62,7 +60,6 @@ def test_metrics_need_the_key(
     server: Server, method: str, headers: dict[str, str], status: int
 ) -> None:
     answer = post(server, method=method, path=PATH, headers=headers)
-
     assert answer.status == status
     assert answer.headers["Cache-Control"] == "no-store"
     assert answer.headers.get("Allow") == ("GET, HEAD" if status == 405 else None)
@@ -70,9 +67,7 @@ def test_metrics_need_the_key(
 
 def test_prometheus_can_have_openmetrics(server: Server) -> None:
     accept = {"Accept": "application/openmetrics-text;version=1.0.0;q=0.6,text/plain;q=0.4"}
-
     answer = post(server, method="GET", path=PATH, headers={**BEARER, **accept})
-
     assert answer.headers["Content-Type"].startswith("application/openmetrics-text")
     assert list(text_string_to_metric_families(answer.body.decode()))
 

@@ -90,9 +90,7 @@ def test_hostile_traceparent_begins_a_trace_of_its_own(
     server: Server, unique: str, traceparent: str
 ) -> None:
     command = line("publish", {"channel": f"open:{unique}", "data": 1})
-
     answer = post(server, command, headers={**AUTHORIZED, "traceparent": traceparent})
-
     (api,) = spans(server, "api commands")
     assert (answer.status, api["parent"]) == (200, None)
 

@@ -68,9 +68,7 @@ async def test_failed_call_is_error_100(
 ) -> None:
     client = await client_for(connect, serve(**proxied(application)), kind)
     application.answer(f"/{kind}", **failure)
-
     assert (await ask(client, kind, unique))["error"] == INTERNAL_ERROR
-
     assert application.requests
 
 
@@ -81,9 +79,7 @@ async def test_client_may_ask_again_after_a_failed_call(
     client = await client_for(connect, serve(**proxied(application)), kind)
     application.answer(f"/{kind}", status=500)
     await ask(client, kind, unique)
-
     application.answer(f"/{kind}", {"result": {}})
-
     assert "error" not in await ask(client, kind, unique)
 
 
@@ -99,7 +95,6 @@ async def test_error_is_passed_on(
     client = await client_for(connect, serve(**proxied(application)), kind)
     error = {"code": 2**32 - 1, "message": "not <today>"}
     application.answer(f"/{kind}", {"error": error, "result": {}})
-
     assert (await ask(client, kind, unique))["error"] == error
 
 
@@ -108,7 +103,6 @@ async def test_error_without_code_and_message_is_an_error_all_the_same(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     application.answer("/rpc", {"error": {}})
-
     assert await ask(client, "rpc", unique) == {"id": 2, "error": {"code": 0, "message": ""}}
 
 
@@ -163,9 +157,7 @@ async def test_disconnect_with_a_code_that_no_frame_can_carry_closes_with_4000(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     application.answer("/rpc", {"disconnect": given})
-
     await client.send(*asking("rpc", unique))
-
     assert await client.closed() == expected
 
 
@@ -190,7 +182,6 @@ async def test_keys_match_without_regard_to_case_and_unknown_ones_are_ignored(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     application.answer("/rpc", {"Result": {"DATA": 1, "more": [2]}, "other": None, "error": None})
-
     assert (await ask(client, "rpc", unique))["result"] == {"data": 1}
 
 

@@ -167,9 +167,7 @@ async def test_meta_of_the_token_is_sent_where_the_option_says_so(
 ) -> None:
     token = connection_token(unique, meta={"plan": "gold"})
     server = serve(**proxied(application), proxy_include_connection_meta=included)
-
     await ask(await connect(server, token=token), "rpc", unique)
-
     sent = json.loads(application.only_request().body)
     assert sent.get("meta") == ({"plan": "gold"} if included else None)
 
@@ -218,9 +216,7 @@ async def test_extra_header_matches_in_any_spelling_and_travels_in_the_canonical
     client = await connect(
         serve(**proxied(application)), additional_headers={"X-LOWER": "1", "x-custom": "2"}
     )
-
     await ask(client, "rpc", unique)
-
     items = application.only_request().headers.items()
     assert {("X-Lower", "1"), ("X-Custom", "2")} <= set(items)
 
@@ -248,9 +244,7 @@ def connect_by_hand(server: Server, cookie: bytes) -> bytes:
 
 def test_bytes_of_a_header_are_kept(serve: Serve, application: Application) -> None:
     cookie = "name=caf\xe9 \u2713".encode()
-
     connect_by_hand(serve(**proxied(application)), cookie)
-
     assert application.only_request().headers["Cookie"].encode("latin-1") == cookie
 
 
@@ -258,9 +252,7 @@ async def test_headers_that_are_not_there_are_not_sent(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)), user_agent_header=None)
-
     await ask(client, "rpc", unique)
-
     received = {name.lower() for name in application.only_request().headers}
     assert not received & {name.lower() for name in FORWARDED}
 
@@ -300,9 +292,7 @@ async def test_data_that_are_not_json_fail_without_asking(
     serve: Serve, connect: Connect, application: Application, kind: str
 ) -> None:
     client = await client_for(connect, serve(**proxied(application)), kind, format_name="protobuf")
-
     assert await client.error(kind, {"data": b"\x00no JSON"}) == INTERNAL_ERROR
-
     assert application.requests == []
 
 
@@ -310,9 +300,7 @@ async def test_number_spelling_and_key_order_of_data_are_kept(
     serve: Serve, connect: Connect, application: Application
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.result("rpc", {"data": b'{"b": 1.0, "a": 12345678901234567890123, "b": 1E5}'})
-
     assert b'"data":{"b":1.0,"a":12345678901234567890123,"b":1E5}}' in (
         application.only_request().body
     )

@@ -54,17 +54,13 @@ async def test_what_the_client_did_not_say_is_left_out(
     params: dict[str, Any] | None,
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
-
     await client.result("connect", params)
-
     assert list(application.only_request().json) == ["client", "transport", "protocol", "encoding"]
 
 
 async def test_null_is_data(serve: Serve, connect: Connect, application: Application) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
-
     await client.result("connect", {"data": None})
-
     body = application.only_request().json
     assert "data" in body
     assert body["data"] is None
@@ -155,9 +151,7 @@ async def test_answer_without_a_result_is_no_credentials(
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
     application.answer("/connect", answer)
-
     await client.send("connect")
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -198,7 +192,6 @@ async def test_unknown_namespace_in_channels_is_error_102(
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
     application.answer("/connect", {"result": {"channels": [f"ns:{unique}", f"nope:{unique}"]}})
-
     assert await client.error("connect") == NAMESPACE_NOT_FOUND
 
 
@@ -209,7 +202,6 @@ async def test_rules_for_clients_do_not_hold_for_channels_of_the_result(
     client = await connect(serve(**proxied(application)), connected=False)
     name = channel.format(unique)
     application.answer("/connect", {"result": {"user": "17", "channels": [name]}})
-
     assert (await client.result("connect"))["subs"] == {name: {}}
 
 
@@ -218,9 +210,7 @@ async def test_expire_at_in_the_future_is_told_in_the_reply(
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
     application.answer("/connect", {"result": {"user": "17", "expire_at": int(time.time()) + 300}})
-
     result = await client.result("connect")
-
     assert result["expires"] is True
     assert 295 <= result["ttl"] <= 300
 
@@ -230,7 +220,6 @@ async def test_expire_at_is_not_told_where_the_server_refreshes(
 ) -> None:
     client = await connect(serve(**refreshing(application)), connected=False)
     application.answer("/connect", {"result": {"user": "17", "expire_at": int(time.time()) + 300}})
-
     assert set(await client.result("connect")) == {"client", "version"}
 
 
@@ -240,7 +229,6 @@ async def test_expire_at_0_is_never(
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
     application.answer("/connect", {"result": {"user": "17", **result}})
-
     assert set(await client.result("connect")) == {"client", "version"}
 
 
@@ -255,7 +243,6 @@ async def test_expire_at_in_the_past_is_error_110(
     client = await connect(serve(**proxied(application)), connected=False)
     moment = int(time.time()) - 1 if isinstance(expire_at, str) else expire_at
     application.answer("/connect", {"result": {"user": "17", "expire_at": moment}})
-
     assert await client.error("connect") == EXPIRED_ERROR
 
 
@@ -296,7 +283,6 @@ async def test_result_of_wrong_types_is_error_100(
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
     application.answer("/connect", {"result": result})
-
     assert await client.error("connect") == INTERNAL_ERROR
 
 

@@ -89,5 +89,4 @@ async def test_base64_that_cannot_be_used_is_error_100(
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False, query="encoding=binary")
     application.answer("/connect", {"result": {name: value}})
-
     assert await client.error("connect") == INTERNAL_ERROR

@@ -81,9 +81,7 @@ async def test_endpoint_gets_the_headers_that_it_lists_and_no_others(
 
 async def test_client_with_a_token_has_them_too(serve: Serve, application: Application) -> None:
     server = serve(**{**proxied(application), **OPTIONS})
-
     await send(server, {"X-Rpc": "r"}, token=connection_token("17"))
-
     assert application.asked("/connect") == []
     assert application.only_request().headers["X-Rpc"] == "r"
 
@@ -105,7 +103,6 @@ async def test_value_that_no_header_can_carry_ends_the_connection(
     serve: Serve, application: Application, emulated: Mapping[str, Any]
 ) -> None:
     server = serve(**{**proxied(application), **OPTIONS})
-
     assert await send(server, emulated) == [{"close": 3501}]
     assert application.requests == []
 
@@ -114,6 +111,5 @@ async def test_value_that_no_endpoint_gets_does_no_harm(
     serve: Serve, application: Application
 ) -> None:
     server = serve(**{**proxied(application), **OPTIONS})
-
     for reply in await send(server, {"X-Other": "\u20ac\r\n", "X-Large": "x" * 20000}):
         assert "error" not in reply

@@ -100,11 +100,9 @@ async def test_connection_is_used_again(
 ) -> None:
     server = serve(**proxied(application))
     one, other = await connect(server), await connect(server)
-
     await ask(one, "rpc", unique)
     await ask(other, "rpc", unique)
     await ask(one, "subscribe", unique)
-
     assert len({request.port for request in application.requests}) == 1
 
 
@@ -142,9 +140,7 @@ async def test_authorization_of_the_client_wins_over_credentials_of_the_url(
     client = await connect(
         serve(**refreshing(application)), additional_headers={"Authorization": "Bearer b"}
     )
-
     await ask(client, "rpc", unique)
-
     assert application.only_request().headers.get_all("Authorization") == ["Bearer b"]
 
 
@@ -154,5 +150,4 @@ async def test_proxy_of_the_environment_is_not_used(
     nowhere = f"http://127.0.0.1:{refusing_port()}"
     environment = {"HTTP_PROXY": nowhere, "http_proxy": nowhere, "ALL_PROXY": nowhere}
     client = await connect(own_server(environment=environment, **proxied(application)))
-
     assert (await ask(client, "rpc", unique))["result"] == {}

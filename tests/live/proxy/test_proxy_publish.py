@@ -163,9 +163,7 @@ async def test_server_api_publishes_without_asking(
     server = serve(**proxied(application))
     witness = await connect(server)
     await witness.result("subscribe", {"channel": f"proxied_publish:{unique}"})
-
     server.publish(f"proxied_publish:{unique}", 1)
-
     assert await published(witness) == 1
     assert application.requests == []
 
@@ -185,9 +183,7 @@ async def test_checks_of_the_options_come_first(
     serve: Serve, connect: Connect, application: Application, channel: str, error: dict[str, Any]
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     assert await client.error("publish", {"channel": channel, "data": DATA}) == error
-
     assert application.requests == []
 
 
@@ -195,9 +191,7 @@ async def test_channel_without_the_option_is_not_asked_about(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.result("publish", {"channel": f"open:{unique}", "data": DATA})
-
     assert application.requests == []
 
 
@@ -206,8 +200,6 @@ async def test_incomplete_command_disconnects_without_asking(
     serve: Serve, connect: Connect, application: Application, params: dict[str, Any]
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.send("publish", params)
-
     assert await client.closed() == BAD_REQUEST
     assert application.requests == []

@@ -74,9 +74,7 @@ async def test_headers_of_the_handshake_are_passed_on(
 ) -> None:
     headers = {"Cookie": "session=1", "X-Other": "stays here"}
     await connect_expiring(connect, server, SOON, additional_headers=headers)
-
     (request,) = await asked(application)
-
     assert request.headers["Cookie"] == "session=1"
     assert request.headers["Content-Type"] == "application/json"
     assert "X-Other" not in request.headers
@@ -88,9 +86,7 @@ async def test_connection_without_an_expiry_is_not_asked_about(
     application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
     lasting = await connect(server, token=connection_token("17"))
     expiring, _ = await connect_expiring(connect, server, SOON, "18")
-
     requests = await asked(application)
-
     assert [request.json["client"] for request in requests] == [expiring.client]
     await stays(lasting)
 
@@ -117,9 +113,7 @@ async def test_reply_to_connect_does_not_tell_the_expiry(
     server: Server, connect: Connect, application: Application, format_name: str
 ) -> None:
     client = await connect(server, connected=False)
-
     result = await client.result("connect", {"token": connection_token("17", ttl=300)})
-
     assert set(result) == {"client", "version"}
 
 
@@ -129,9 +123,7 @@ async def test_refresh_command_disconnects(
 ) -> None:
     token = connection_token("17", ttl=ttl)
     client = await connect(server, token=token)
-
     await client.send("refresh", {"token": connection_token("17", ttl=300)})
-
     assert await client.closed() == BAD_REQUEST
 
 
@@ -219,10 +211,8 @@ async def test_answer_without_a_new_expiry_closes_as_expired(
 ) -> None:
     application.answer("/refresh", answer)
     client, expires_at = await connect_expiring(connect, server, SOON)
-
     # at once, without the window of clients that refresh by themselves
     assert await client.closed() == EXPIRED
-
     assert time.time() >= expires_at
 
 
@@ -292,9 +282,7 @@ async def test_base64_that_is_none_fails_the_call(
 ) -> None:
     application.answer("/refresh", {"result": {"expire_at": in_an_hour(), "b64info": "???"}})
     client, _ = await connect_expiring(connect, server, SOON, query="encoding=binary")
-
     await known_to_ask_later(server, client)
-
     await stays(client)
 
 

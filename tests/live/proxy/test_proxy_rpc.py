@@ -23,9 +23,7 @@ async def test_body_says_user_method_and_data(
     serve: Serve, connect: Connect, application: Application, format_name: str, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)), user=unique)
-
     await client.result("rpc", {"method": "sum", "data": [1, 2]})
-
     assert application.only_request().body.decode() == (
         f'{{"client":"{client.client}","transport":"websocket","protocol":"{format_name}",'
         f'"encoding":"json","user":"{unique}","method":"sum","data":[1,2]}}'
@@ -53,9 +51,7 @@ async def test_what_the_client_did_not_say_is_left_out(
     keys: list[str],
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.result("rpc", params)
-
     common = ["client", "transport", "protocol", "encoding"]
     assert list(application.only_request().json) == [*common, "user", *keys]
 
@@ -64,9 +60,7 @@ async def test_user_of_an_anonymous_client_is_empty(
     serve: Serve, connect: Connect, application: Application
 ) -> None:
     client = await connect(serve(**proxied(application)), user="")
-
     await client.result("rpc", {"method": "m"})
-
     assert application.only_request().json["user"] == ""
 
 
@@ -75,9 +69,7 @@ async def test_data_of_binary_encoding_travel_as_base64(
     serve: Serve, connect: Connect, application: Application, data: bytes
 ) -> None:
     client = await connect(serve(**proxied(application)), **BINARY_PROTOBUF)
-
     await client.result("rpc", {"method": "m", "data": data})
-
     body = application.only_request().json
     assert list(body)[4:] == ["user", "method", "b64data"]
     assert base64.b64decode(body["b64data"]) == data
@@ -109,7 +101,6 @@ async def test_data_of_the_answer_are_the_result(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     application.answer("/rpc", answer)
-
     assert await client.result("rpc", {"method": "m"}) == expected
 
 
@@ -135,7 +126,6 @@ async def test_base64_of_the_answer_is_the_result_in_binary_encoding(
 ) -> None:
     client = await connect(serve(**proxied(application)), **options)
     application.answer("/rpc", answer)
-
     assert await client.result("rpc", {"method": "m"}) == expected
 
 
@@ -145,10 +135,8 @@ async def test_binary_result_reaches_a_protobuf_client_as_it_is(
     client = await connect(serve(**proxied(application)), **BINARY_PROTOBUF)
     raw = b"\x00\xff no JSON"
     application.answer("/rpc", {"result": {"b64data": base64_of(raw)}})
-
     await client.send("rpc", {"method": "m"})
     (reply,) = undelimit(await client.socket.recv(decode=False))
-
     assert client_pb2.RPCResult.FromString(client_pb2.Reply.FromString(reply).result).data == raw
 
 
@@ -160,7 +148,6 @@ async def test_base64_that_is_no_json_is_error_100_for_a_json_client(
 ) -> None:
     client = await connect(serve(**proxied(application)), query="encoding=binary")
     application.answer("/rpc", {"result": {"b64data": value}})
-
     assert await client.error("rpc", {"method": "m"}) == INTERNAL_ERROR
 
 
@@ -169,9 +156,7 @@ async def test_spelling_of_the_result_is_kept(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     application.answer("/rpc", b'{"result": {"data": {"b": 1.0, "a": 1E5, "b": "<"} }}')
-
     await client.result("rpc", {"method": "m"})
-
     # without white space and with `<` escaped, as all output (section 2.11)
     reply = '{"id":2,"result":{"data":{"b":1.0,"a":1E5,"b":"\\u003c"}}}\n'
     assert client.frames[-1] == reply
@@ -197,9 +182,7 @@ async def test_params_that_cannot_be_decoded_disconnect_without_asking(
     serve: Serve, connect: Connect, application: Application, params: bytes
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.send_params("rpc", params)
-
     assert await client.closed() == BAD_REQUEST
     assert application.requests == []
 
@@ -208,8 +191,6 @@ async def test_send_is_not_passed_on(
     serve: Serve, connect: Connect, application: Application
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.send("send", {"data": 1})
     await client.quiet()
-
     assert application.requests == []

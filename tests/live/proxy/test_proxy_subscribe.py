@@ -43,9 +43,7 @@ async def test_token_of_the_command_is_passed_on(
     serve: Serve, connect: Connect, application: Application, format_name: str, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.result("subscribe", {"channel": f"proxied:{unique}", "token": "anything"})
-
     body = application.only_request().json
     assert list(body)[4:] == ["user", "channel", "token"]
     assert body["token"] == "anything"
@@ -155,7 +153,6 @@ async def test_info_that_cannot_be_used_is_error_100(
 ) -> None:
     client = await connect(serve(**proxied(application)), query=query)
     application.answer("/subscribe", {"result": result})
-
     assert await client.error("subscribe", {"channel": f"proxied:{unique}"}) == INTERNAL_ERROR
 
 
@@ -166,9 +163,7 @@ async def test_private_channel_is_not_asked_about(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     error = await client.error("subscribe", {"channel": f"$proxied:{unique}"})
-
     assert error == PERMISSION_DENIED
     assert application.requests == []
 
@@ -178,9 +173,7 @@ async def test_user_limited_channel_is_not_asked_about(
     serve: Serve, connect: Connect, application: Application, unique: str, users: str, allowed: bool
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     reply = await client.call("subscribe", {"channel": f"proxied:{unique}#{users}"})
-
     assert ("result" in reply) is allowed
     assert application.requests == []
 
@@ -189,9 +182,7 @@ async def test_channel_without_the_option_is_not_asked_about(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     await client.result("subscribe", {"channel": f"ns:{unique}"})
-
     assert application.requests == []
 
 
@@ -207,9 +198,7 @@ async def test_checks_of_the_options_come_first(
     serve: Serve, connect: Connect, application: Application, channel: str, error: dict[str, Any]
 ) -> None:
     client = await connect(serve(**proxied(application)))
-
     assert await client.error("subscribe", {"channel": channel}) == error
-
     assert application.requests == []
 
 
@@ -218,9 +207,7 @@ async def test_second_subscribe_is_refused_without_asking(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     await client.result("subscribe", {"channel": f"proxied:{unique}"})
-
     error = await client.error("subscribe", {"channel": f"proxied:{unique}"})
-
     assert error == ALREADY_SUBSCRIBED
     assert len(application.requests) == 1
 
@@ -229,8 +216,6 @@ async def test_anonymous_client_is_refused_without_asking(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(serve(**proxied(application)), user="")
-
     error = await client.error("subscribe", {"channel": f"proxied:{unique}"})
-
     assert error == PERMISSION_DENIED
     assert application.requests == []

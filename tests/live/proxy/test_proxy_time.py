@@ -94,9 +94,7 @@ async def test_answer_that_is_too_large_is_error_100(
     client = await connect(server)
     before = len(server.log)
     application.answer("/rpc", b'{"result": {"data": "%b"}}' % (b"x" * 10 * 2**20))
-
     assert (await ask(client, "rpc", unique))["error"] == INTERNAL_ERROR
-
     wait_until(lambda: "larger than 10485760 bytes" in server.log[before:])
 
 

@@ -47,9 +47,7 @@ async def test_endpoint_that_cannot_be_reached_is_error_100_and_a_line_in_the_lo
     connect: Connect, site: Site, unique: str, kind: str
 ) -> None:
     client = await client_for(connect, site.server, kind)
-
     assert (await ask(client, kind, unique))["error"] == INTERNAL_ERROR
-
     wait_until(lambda: f"The {kind} endpoint http" in site.server.log)
     (line,) = [line for line in site.server.log.splitlines() if f"The {kind} endpoint" in line]
     assert " failed: " in line
@@ -60,7 +58,6 @@ async def test_certificate_that_the_system_trusts_is_accepted(
 ) -> None:
     client = await connect(site.server)
     site.trusted.answer("/rpc", {"result": {"data": "over TLS"}})
-
     assert (await ask(client, "rpc", unique))["result"] == {"data": "over TLS"}
 
 
@@ -68,9 +65,7 @@ async def test_certificate_that_the_system_does_not_trust_is_refused(
     connect: Connect, site: Site, unique: str
 ) -> None:
     client = await connect(site.server)
-
     assert (await ask(client, "publish", unique))["error"] == INTERNAL_ERROR
-
     assert site.untrusted.requests == []
     wait_until(lambda: "certificate verify failed" in site.server.log)
 

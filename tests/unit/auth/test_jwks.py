@@ -113,13 +113,11 @@ async def test_token_signed_with_a_key_of_the_set_is_accepted(
 async def test_key_set_is_fetched_once(verifier: Verifier, endpoint: Endpoint) -> None:
     for _ in range(5):
         await user_of(verifier, signed())
-
     assert endpoint.requests == 1
 
 
 async def test_many_at_once_share_one_fetch(verifier: Verifier, endpoint: Endpoint) -> None:
     users = await asyncio.gather(*(user_of(verifier, signed()) for _ in range(20)))
-
     assert users == ["17"] * 20
     assert endpoint.requests == 1
 
@@ -147,7 +145,6 @@ async def test_only_rsa_tokens_with_a_key_id_are_looked_up(
 ) -> None:
     with pytest.raises(InvalidToken):
         await user_of(verifier, text)
-
     assert endpoint.requests == 0
 
 
@@ -174,7 +171,6 @@ async def test_other_entries_are_passed_over(
 ) -> None:
     monkeypatch.setattr(keys, "KEY_SET_COOLDOWN", 0)
     endpoint.body = json.dumps({"keys": [entry, jwk(FIRST, "first")]})
-
     assert await user_of(verifier, signed()) == "17"
     with pytest.raises(InvalidToken):
         await user_of(verifier, signed("second", SECOND))
@@ -184,11 +180,9 @@ async def test_unknown_key_ids_do_not_flood_the_endpoint(
     verifier: Verifier, endpoint: Endpoint
 ) -> None:
     await user_of(verifier, signed())
-
     for number in range(20):
         with pytest.raises(KeysUnavailable):
             await user_of(verifier, signed(f"unknown-{number}"))
-
     assert endpoint.requests == 1
     assert await user_of(verifier, signed()) == "17"
 
@@ -198,10 +192,8 @@ async def test_unknown_key_id_is_invalid_when_the_set_may_be_fetched_again(
 ) -> None:
     monkeypatch.setattr(keys, "KEY_SET_COOLDOWN", 0)
     await user_of(verifier, signed())
-
     with pytest.raises(InvalidToken):
         await user_of(verifier, signed("unknown"))
-
     assert endpoint.requests == 2
 
 
@@ -225,10 +217,8 @@ async def test_new_key_is_not_wrong_while_the_endpoint_is_away(
     monkeypatch.setattr(keys, "KEY_SET_COOLDOWN", 0)
     await user_of(verifier, signed())
     endpoint.status = 500
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed("second", SECOND))
-
     assert await user_of(verifier, signed()) == "17"  # its key is known
 
 
@@ -237,7 +227,6 @@ async def test_unknown_key_id_is_invalid_also_on_the_first_fetch(
 ) -> None:
     with pytest.raises(InvalidToken):
         await user_of(verifier, signed("unknown"))
-
     assert endpoint.requests == 1
 
 
@@ -261,10 +250,8 @@ async def test_endpoint_without_a_key_set_says_nothing_about_tokens(
     verifier: Verifier, endpoint: Endpoint, status: int, body: str
 ) -> None:
     endpoint.status, endpoint.body = status, body
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
-
     assert endpoint.requests == 2
 
 
@@ -272,7 +259,6 @@ async def test_response_that_breaks_off_says_nothing_about_tokens(
     verifier: Verifier, endpoint: Endpoint
 ) -> None:
     endpoint.length = len(endpoint.body) + 1
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
 
@@ -281,10 +267,8 @@ async def test_connection_that_is_reset_says_nothing_about_tokens(
     verifier: Verifier, endpoint: Endpoint
 ) -> None:
     endpoint.resets = True
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
-
     assert endpoint.requests == 2
 
 
@@ -319,21 +303,17 @@ async def test_endpoint_that_is_down_is_not_asked_again_at_once(
     verifier: Verifier, endpoint: Endpoint
 ) -> None:
     endpoint.status = 500
-
     for _ in range(5):
         with pytest.raises(KeysUnavailable):
             await user_of(verifier, signed())
-
     assert endpoint.requests == 2
 
 
 async def test_address_without_a_server_makes_keys_unavailable(endpoint: Endpoint) -> None:
     endpoint.stop()
     verifier = Verifier(load({"token_jwks_public_endpoint": endpoint.url}))
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
-
     verifier.close()
 
 
@@ -342,10 +322,8 @@ async def test_slow_endpoint_is_given_up_after_two_tries_of_a_second(
 ) -> None:
     endpoint.answering.clear()
     started = time.monotonic()
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
-
     assert 1.5 < time.monotonic() - started < 10
     assert endpoint.requests == 2
 
@@ -385,8 +363,6 @@ async def test_client_that_leaves_while_keys_are_fetched_harms_no_other(
 async def test_exception_shows_nothing_of_the_token(verifier: Verifier, endpoint: Endpoint) -> None:
     endpoint.status = 500
     text = signed()
-
     with pytest.raises(KeysUnavailable) as raised:
         await user_of(verifier, text)
-
     assert not any(part in repr(raised.value) for part in text.split("."))

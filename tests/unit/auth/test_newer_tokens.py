@@ -113,7 +113,6 @@ async def test_channels_do_not_count_beside_subs() -> None:
 )
 async def test_meta_is_any_json(meta: object, expected: bytes | None) -> None:
     found = (await connect({"meta": meta})).meta
-
     assert (None if found is None else found.json) == expected
 
 
@@ -168,7 +167,6 @@ async def test_token_is_for_its_user_or_its_client(
     claims: dict[str, Any], client: str, user: str, expected: bool
 ) -> None:
     verified = await subscribe({"channel": "a", **claims})
-
     assert verified.is_for(client, user, absent_is_anonymous=False) is expected
     assert verified.is_for(client, user, absent_is_anonymous=True) is expected
 
@@ -190,7 +188,6 @@ async def test_token_without_a_user_is_for_anonymous_clients_where_absent_means_
     claims: dict[str, Any], user: str, expected: bool
 ) -> None:
     verified = await subscribe({"channel": "a", **claims})
-
     assert verified.is_for("D", user, absent_is_anonymous=True) is expected
     assert verified.is_for("D", user, absent_is_anonymous=False) is False
 
@@ -212,7 +209,6 @@ async def test_expire_at_is_the_expiry_of_the_subscription(
     claims: object, subscription: float | None, refreshed: float | None
 ) -> None:
     verified = await subscribe(claims)
-
     assert (verified.expires_at, verified.refreshed_until) == (subscription, refreshed)
 
 
@@ -220,7 +216,6 @@ async def test_data_and_overrides_are_those_of_the_subscription() -> None:
     verified = await subscribe(
         {"data": {"a": 1}, "override": {"force_recovery": {"value": True}}, "info": 2}
     )
-
     assert verified.info == data("2")
     assert verified.data == data('{"a": 1}')
     assert verified.overrides == Overrides(force_recovery=True)
@@ -260,7 +255,6 @@ def test_overrides_change_the_options_of_one_subscription() -> None:
 
 def test_overrides_leave_the_other_rights_as_they_are() -> None:
     options = ChannelOptions(publish=True, presence=True, anonymous=True, **HISTORY)
-
     assert Overrides(presence=True).apply(options) == options
 
 
@@ -296,7 +290,6 @@ async def test_token_must_have_the_audience_and_issuer_of_the_options(
     check: Any, options: dict[str, Any], claims: dict[str, Any], is_valid: bool
 ) -> None:
     config = load({"token_hmac_secret_key": SECRET, **options})
-
     if is_valid:
         assert await check(claims, config)
     else:
@@ -306,7 +299,6 @@ async def test_token_must_have_the_audience_and_issuer_of_the_options(
 
 async def test_token_of_another_issuer_is_invalid_even_when_it_has_expired() -> None:
     config = load({"token_hmac_secret_key": SECRET, "token_issuer": "site"})
-
     with pytest.raises(InvalidToken):
         await connect({"exp": 0}, config)
 
@@ -355,7 +347,6 @@ async def test_previous_key_is_accepted_until_its_end(until: int, is_valid: bool
 async def test_subscription_token_of_a_user_made_here_is_verified_here() -> None:
     made = user_subscription_token(CONFIG, "17", "a", ttl=60, info=1, data=[2])
     verified = await Verifier(CONFIG).subscribe(made, NOW)
-
     assert (verified.user, verified.client, verified.channel) == ("17", "", "a")
     assert (verified.info, verified.data) == (data("1"), data("[2]"))
     assert verified.expires_at == verified.token_expires_at
@@ -365,7 +356,6 @@ async def test_subscription_token_of_a_user_made_here_is_verified_here() -> None
 async def test_subscription_token_of_a_user_may_leave_the_subscription_for_ever() -> None:
     made = user_subscription_token(CONFIG, "", "a", ttl=60, keep_subscription=True)
     verified = await Verifier(CONFIG).subscribe(made, NOW)
-
     assert verified.user == ""
     assert verified.expires_at is None
     assert verified.token_expires_at is not None

@@ -140,7 +140,6 @@ async def test_token_is_accepted_with_any_configuration_and_as_no_other_token(
 ) -> None:
     verifier = Verifier(config, KEYS)
     assert isinstance(await verifier.identify(made(), NOW), ObserverToken)
-
     with pytest.raises(InvalidToken):
         await verifier.connect(made(), NOW)
     with pytest.raises(InvalidToken):
@@ -149,9 +148,7 @@ async def test_token_is_accepted_with_any_configuration_and_as_no_other_token(
 
 async def test_token_without_the_key_id_is_a_connection_token() -> None:
     text = token(CLAIMS | {"aud": OBSERVER, "sub": "17"})
-
     verified = await Verifier(CONFIG, KEYS).identify(text, NOW)
-
     assert isinstance(verified, ConnectToken)
     assert verified.user == "17"
 
@@ -189,7 +186,6 @@ async def test_fallbacks_verify_and_do_not_sign(settings: Any) -> None:
 
 def test_token_names_its_key_its_audience_and_several_channels() -> None:
     text = observer_token(["a", "b"], ttl=60)
-
     header, claims, _ = (urlsafe_b64decode(part + "==") for part in text.split("."))
     assert json.loads(header) == HEADER
     claims = json.loads(claims)

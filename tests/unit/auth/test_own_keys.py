@@ -38,7 +38,6 @@ async def test_without_a_key_of_their_own_no_subscription_token_is_valid() -> No
     verifier = Verifier(
         load({"token_hmac_secret_key": SECRET, "separate_subscription_token_config": True})
     )
-
     with pytest.raises(InvalidToken):
         await verifier.subscribe(token(SUBSCRIPTION), NOW)
 
@@ -75,7 +74,6 @@ async def test_audience_and_issuer_are_those_of_the_kind() -> None:
 async def test_tokens_are_signed_with_the_key_of_their_kind() -> None:
     config = load({**SEPARATE, "subscription_token_audience": "subscriptions"})
     verifier = Verifier(config)
-
     assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"
     assert (await verifier.subscribe(subscription_token(config, "c", "$a"), NOW)).client == "c"
     assert (await verifier.subscribe(user_subscription_token(config, "17", "$a"), NOW)).user == "17"
@@ -91,7 +89,6 @@ async def test_tokens_are_signed_with_the_key_of_their_kind() -> None:
 )
 def test_wrong_key_of_subscription_tokens_is_named(options: dict[str, Any]) -> None:
     [name] = options
-
     with pytest.raises(InvalidKey, match=name):
         Verifier(load({**SEPARATE, **options}))
 
@@ -117,7 +114,6 @@ async def test_user_id_is_in_the_claim_that_the_option_names(
     claims: dict[str, Any], user: str | None
 ) -> None:
     verifier = Verifier(load({"token_hmac_secret_key": SECRET, "token_user_id_claim": "uid"}))
-
     if user is None:
         with pytest.raises(InvalidToken):
             await verifier.connect(token(claims), NOW)
@@ -127,9 +123,7 @@ async def test_user_id_is_in_the_claim_that_the_option_names(
 
 async def test_subscription_token_is_for_the_user_in_that_claim() -> None:
     verifier = Verifier(load({"token_hmac_secret_key": SECRET, "token_user_id_claim": "uid"}))
-
     verified = await verifier.subscribe(token({"channel": "$a", "uid": "17", "sub": "18"}), NOW)
-
     assert verified.is_for("c", "17", absent_is_anonymous=True)
     assert not verified.is_for("c", "18", absent_is_anonymous=True)
 
@@ -137,6 +131,5 @@ async def test_subscription_token_is_for_the_user_in_that_claim() -> None:
 async def test_signed_tokens_have_the_user_in_that_claim() -> None:
     config = load({"token_hmac_secret_key": SECRET, "token_user_id_claim": "uid"})
     verifier = Verifier(config)
-
     assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"
     assert (await verifier.subscribe(user_subscription_token(config, "17", "$a"), NOW)).user == "17"

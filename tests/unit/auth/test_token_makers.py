@@ -79,14 +79,12 @@ def both(function: Callable[..., None]) -> Callable[..., None]:
 @both
 def test_token_is_valid_for_an_hour(make: Callable[..., str]) -> None:
     before = int(time.time())
-
     assert before + HOUR <= claims(make())["exp"] <= time.time() + HOUR
 
 
 @both
 def test_ttl_is_in_seconds(make: Callable[..., str]) -> None:
     before = int(time.time())
-
     assert before + 90 <= claims(make(ttl=90))["exp"] <= time.time() + 90
 
 
@@ -138,13 +136,11 @@ def test_channels_must_be_a_list_of_names(channels: Any) -> None:
 
 def test_subscription_token_is_for_one_client_and_one_channel() -> None:
     token = subscription_token("C", "$a", ttl=None)
-
     assert claims(token) == {"client": "C", "channel": "$a"}
 
 
 def test_subscription_may_outlast_its_token() -> None:
     found = claims(subscription_token("C", "$a", keep_subscription=True))
-
     assert found["eto"] is True
     assert "exp" in found
 
@@ -165,7 +161,6 @@ def test_mistakes_in_the_options_are_raised(make: Callable[..., str]) -> None:
 def test_key_is_the_one_in_force_at_the_call(make: Callable[..., str]) -> None:
     with override_settings(REALTIME={"token_hmac_secret_key": "k" * 32}):
         token = make()
-
     assert jwt.decode(token, "k" * 32, algorithms=["HS256"])
 
 

@@ -18,9 +18,7 @@ def key(settings: object) -> None:
 
 async def test_connection_token_says_meta_and_the_expiry_of_the_connection() -> None:
     token = tokens.connection_token("17", ttl=None, meta={"a": 1}, expire_at=NOW + 9.5)
-
     verified = await Verifier(sources.current()).connect(token, NOW)
-
     assert verified.expires_at == NOW + 9
     assert verified.meta is not None
     assert verified.meta.json == b'{"a":1}'

@@ -73,7 +73,6 @@ async def test_hmac_token_is_accepted(algorithm: str) -> None:
 @pytest.mark.parametrize("form", [pem, certificate])
 async def test_rsa_token_is_accepted(algorithm: str, form: Any) -> None:
     config = load({"token_rsa_public_key": form(RSA_KEY)})
-
     assert await user_of(config, token(CLAIMS, algorithm, RSA_KEY)) == "17"
 
 
@@ -81,7 +80,6 @@ async def test_rsa_token_is_accepted(algorithm: str, form: Any) -> None:
 @pytest.mark.parametrize("form", [pem, certificate])
 async def test_ecdsa_token_is_accepted(size: str, form: Any) -> None:
     config = load({"token_ecdsa_public_key": form(EC_KEYS[size])})
-
     assert await user_of(config, token(CLAIMS, f"ES{size}", EC_KEYS[size])) == "17"
 
 
@@ -205,7 +203,6 @@ async def test_anything_but_a_signed_compact_token_is_invalid(text: str) -> None
 
 async def test_header_that_was_read_before_is_still_right_or_wrong() -> None:
     wrong = f"{base64url(b'[]')}.{BODY}.{SIGNATURE}"
-
     for _ in range(2):
         assert await user_of(HMAC_ONLY, GOOD) == "17"
         with pytest.raises(InvalidToken, match="malformed header"):
@@ -214,7 +211,6 @@ async def test_header_that_was_read_before_is_still_right_or_wrong() -> None:
 
 async def test_signature_is_checked_before_the_claims() -> None:
     expired = token({"exp": 0}, "HS256", SECRET + "x")
-
     with pytest.raises(InvalidToken):
         await user_of(HMAC_ONLY, expired)
 
@@ -251,7 +247,6 @@ async def test_signature_is_checked_before_the_claims() -> None:
 def test_option_without_its_kind_of_key_is_refused(options: dict[str, str], name: str) -> None:
     with pytest.raises(InvalidKey, match=name) as raised:
         Verifier(load({**options}))
-
     assert options[name] not in str(raised.value) or options[name] == "x"
 
 
@@ -299,7 +294,6 @@ MARK = "zqMarkOfThisTokenqz"
 async def test_exception_shows_nothing_of_the_token(text: str) -> None:
     with pytest.raises((InvalidToken, ExpiredToken)) as raised:
         await user_of(HMAC_ONLY, text)
-
     shown = chain(raised.value)
     assert shown
     assert MARK not in shown
@@ -322,7 +316,6 @@ async def test_arbitrary_text_is_an_invalid_token(text: str) -> None:
 async def test_arbitrary_header_is_an_invalid_token(header: bytes) -> None:
     message = f"{base64url(header)}.{BODY}"
     signature = base64url(sign(message.encode(), "HS256", SECRET))
-
     with pytest.raises(InvalidToken):
         await user_of(HMAC_ONLY, f"{message}.{signature}")
 
@@ -333,7 +326,6 @@ async def test_arbitrary_header_is_an_invalid_token(header: bytes) -> None:
 @pytest.mark.parametrize("padding", [1900, 2100, 60_000])
 async def test_header_above_2_kib_is_refused(padding: int) -> None:
     text = token(CLAIMS, header={"alg": "HS256", "kid": "k" * padding})
-
     if padding < 2000:
         assert await user_of(HMAC_ONLY, text) == "17"
     else:
@@ -344,7 +336,6 @@ async def test_header_above_2_kib_is_refused(padding: int) -> None:
 @pytest.mark.parametrize("size", [40_000, 60_000])
 async def test_token_above_64_kib_is_refused(size: int) -> None:
     text = token({"sub": "17", "info": "i" * size})
-
     if size < 48_000:
         assert await user_of(HMAC_ONLY, text) == "17"
     else:

@@ -109,13 +109,11 @@ async def test_info_keeps_its_spelling(
     verifier: Verifier, claims: bytes, raw: bytes | None
 ) -> None:
     info = (await connect(verifier, claims)).info
-
     assert (info and info.raw) == raw
 
 
 async def test_b64info_replaces_info(verifier: Verifier) -> None:
     claims = {"info": {"a": 1}, "b64info": base64_of(b'{"b": 2}')}
-
     assert (await connect(verifier, claims)).info == data(b'{"b": 2}')
 
 
@@ -228,7 +226,6 @@ async def test_subscription_token_is_no_connection_token(
 
 async def test_subscription_token_names_client_and_channel(verifier: Verifier) -> None:
     claims = {"client": "C", "channel": "$a", "info": {"a": 1}}
-
     expected = SubscribeToken("C", "$a", data('{"a": 1}'), is_nameless=True)
     assert await subscribe(verifier, claims) == expected
 
@@ -248,7 +245,6 @@ async def test_eto_lets_only_the_token_expire(
     verifier: Verifier, claims: object, subscription: float | None, itself: float | None
 ) -> None:
     verified = await subscribe(verifier, claims)
-
     assert (verified.expires_at, verified.token_expires_at) == (subscription, itself)
 
 
@@ -299,10 +295,8 @@ async def test_subscription_token_made_here_is_verified_here(
     verifier: Verifier, keep: bool
 ) -> None:
     now = time.time()
-
     made = subscription_token(CONFIG, "C", "$a", ttl=60, keep_subscription=keep)
     verified = await verifier.subscribe(made, now)
-
     assert (verified.client, verified.channel) == ("C", "$a")
     assert (verified.expires_at is None) is keep
     assert verified.token_expires_at is not None
@@ -310,7 +304,6 @@ async def test_subscription_token_made_here_is_verified_here(
 
 async def test_token_made_without_ttl_never_expires(verifier: Verifier) -> None:
     made = connection_token(CONFIG, "17")
-
     assert await verifier.connect(made, 1e12) == ConnectToken("17")
 
 
@@ -334,5 +327,4 @@ def test_arbitrary_claims_raise_nothing_else(claims: bytes, read: Callable[..., 
         verified = read(claims, NOW)
     except (InvalidToken, ExpiredToken):
         return
-
     assert isinstance(verified, ConnectToken | SubscribeToken)

@@ -180,9 +180,7 @@ def test_source_that_cannot_be_read_is_found(tmp_path: Path) -> None:
 
 def test_variable_that_names_no_option_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_PRECENSE", "true")
-
     messages = found(**SECURE)
-
     assert ids(messages) == ["realtime.W002"]
     assert "SERVICE_PRECENSE" in messages[0].msg
 
@@ -198,9 +196,7 @@ def test_variable_of_an_option_without_effect_is_found(
     monkeypatch: pytest.MonkeyPatch, variable: str, option: str
 ) -> None:
     monkeypatch.setenv(variable, "http://127.0.0.1")
-
     messages = found(**SECURE)
-
     assert ids(messages) == ["realtime.W001"]
     assert repr(option) in messages[0].msg
 
@@ -210,19 +206,16 @@ def test_variables_that_are_meant_for_the_server_are_passed_over(
 ) -> None:
     monkeypatch.setenv("SERVICE_PORT", "tcp://10.0.0.1:80")  # as container platforms set it
     monkeypatch.setenv("SERVICE_ADDRESS", "10.0.0.1")
-
     assert found(**SECURE) == []
 
 
 def test_every_mistake_is_told() -> None:
     messages = found(**SECURE, nope=1, nope_either=2, presence="yes")
-
     assert ids(messages) == ["realtime.E002", "realtime.E002", "realtime.E003"]
 
 
 def test_secret_of_the_wrong_type_is_not_shown() -> None:
     (message,) = found(api_key=["do-not-show-me"])
-
     assert "do-not-show-me" not in str(message)
 
 
@@ -232,7 +225,6 @@ def test_secret_of_the_wrong_type_is_not_shown() -> None:
 )
 def test_password_in_the_url_of_redis_is_not_shown(url: str) -> None:
     (message,) = found(**SECURE, redis_url=url)
-
     assert "do-not-show-me" not in str(message)
 
 
@@ -241,7 +233,6 @@ KEY_WITH_SECRET = "-----BEGIN PUBLIC KEY-----\ndo-not-show-me\n-----END PUBLIC K
 
 def test_key_that_is_none_is_not_shown() -> None:
     (message,) = found(**SECURE, token_rsa_public_key=KEY_WITH_SECRET)
-
     assert "do-not-show-me" not in str(message)
 
 
@@ -291,7 +282,6 @@ def test_password_that_error_pages_would_show(
     settings: Settings, url: str, expected: list[str]
 ) -> None:
     settings.DEFAULT_EXCEPTION_REPORTER_FILTER = "django.views.debug.SafeExceptionReporterFilter"
-
     assert ids(found(**SECURE, redis_url=url)) == expected
 
 
@@ -311,7 +301,6 @@ def test_password_that_error_pages_would_show(
 )
 def test_pattern_that_matches_no_origin_is_found(pattern: str, instead: str | None) -> None:
     messages = found(**SECURE, allowed_origins=[pattern])
-
     assert ids(messages) == (["realtime.W006"] if instead else [])
     assert all(instead and instead in str(message.hint) for message in messages)
 
@@ -323,15 +312,12 @@ def test_pattern_that_matches_no_origin_is_found(pattern: str, instead: str | No
 )
 def test_pattern_that_cannot_be_read_is_found_and_breaks_nothing(others: dict[str, Any]) -> None:
     messages = found(**SECURE, **others, allowed_origins=["https://[example.org"])
-
     assert ids(messages) == ["realtime.E011"]
 
 
 def test_one_mistake_has_one_message() -> None:
     namespaces = [{"name": "chat", "publish": True}, {"nam": "news"}]
-
     messages = found(namespaces=namespaces, api_insecure=True, client_insecure=True)
-
     assert {str(message.id)[:10] for message in messages} == {"realtime.E"}
 
 
@@ -343,15 +329,12 @@ def test_site_that_nobody_can_connect_to_is_found() -> None:
 def test_runserver_without_websockets_is_found(settings: Settings) -> None:
     settings.DEBUG = True
     assert "realtime.W032" not in ids(found(**SECURE))
-
     settings.INSTALLED_APPS = [name for name in settings.INSTALLED_APPS if name != "daphne"]
-
     assert "realtime.W032" in ids(found(**SECURE))
 
 
 def test_key_of_an_api_without_a_url_is_found(settings: Settings) -> None:
     settings.ROOT_URLCONF = "realtime.urls"
-
     assert "realtime.W033" in ids(found(**SECURE))
     assert "realtime.W033" not in ids(found(token_hmac_secret_key="k" * 32))
 
@@ -363,7 +346,6 @@ def test_other_package_in_the_same_place_is_found(
     metadata.parent.mkdir()
     metadata.write_text("Metadata-Version: 2.1\nName: realtime\nVersion: 2.0\n")
     monkeypatch.syspath_prepend(tmp_path)
-
     assert ids(found(**SECURE)) == ["realtime.E027"]
 
 
@@ -378,7 +360,6 @@ def test_other_package_in_the_same_place_is_found(
 )
 def test_unknown_option_has_a_suggestion(options: dict[str, Any], hint: str) -> None:
     [message] = found(**options)
-
     assert message.id == "realtime.E002"
     assert hint in str(message.hint)
 

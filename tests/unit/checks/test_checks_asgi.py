@@ -99,7 +99,6 @@ def test_application_with_the_service_is_found(
     modules: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_site(tmp_path, modules, monkeypatch)
-
     assert asgi_source.mistake_in("mysite.asgi.application") == ""
 
 
@@ -122,7 +121,6 @@ def test_only_the_module_itself_leaves_a_doubt(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     make_site(tmp_path, modules, monkeypatch)
-
     assert asgi_source.has_service("mysite.asgi") is expected
 
 
@@ -154,9 +152,7 @@ def test_application_without_the_service_is_reported(
 ) -> None:
     make_site(tmp_path, modules, monkeypatch)
     settings.ASGI_APPLICATION = "mysite.asgi.application"
-
     messages = found(**SECURE)
-
     assert ids(messages) == ["realtime.W031"]
     assert expected in messages[0].msg
     assert "mysite" not in sys.modules
@@ -175,9 +171,7 @@ def test_path_that_names_no_application_is_reported(
     settings: Settings, path: str | None, expected: str
 ) -> None:
     settings.ASGI_APPLICATION = path
-
     messages = found(**SECURE)
-
     assert ids(messages) == ["realtime.W031"]
     assert expected in messages[0].msg
 

@@ -357,7 +357,6 @@ def test_typed_channels_need_a_declaration() -> None:
 )
 def test_newer_name_is_read_as_the_option(newer: str, older: str) -> None:
     options = {newer: 10 if "history" in newer else True, "server_side": True}
-
     assert without_effect(options) == without_effect({older: options[newer], "server_side": True})
 
 

@@ -25,9 +25,7 @@ def test_session_authentication_needs_what_sessions_are_made_of(
 ) -> None:
     installed = apps.is_installed
     monkeypatch.setattr(apps, "is_installed", lambda name: name != missing and installed(name))
-
     messages = [message for message in found(**SESSIONS) if message.id == "realtime.E021"]
-
     assert len(messages) == 1
     assert missing in messages[0].msg
     assert "realtime.E021" not in ids(found(token_hmac_secret_key=SECRET))
@@ -43,7 +41,6 @@ def test_sessions_that_any_site_can_use_are_found(patterns: list[str]) -> None:
 @pytest.mark.parametrize("patterns", [None, [], ["https://example.org", "https://*.example.org"]])
 def test_sessions_of_named_origins_are_no_mistake(patterns: list[str] | None) -> None:
     options = {} if patterns is None else {"allowed_origins": patterns}
-
     assert found(**SESSIONS, **options) == []
 
 
@@ -62,7 +59,6 @@ def test_short_secret_is_found(secret: str, expected: list[str]) -> None:
 
 def test_short_secret_before_is_found() -> None:
     messages = found(token_hmac_secret_key="k" * 32, token_hmac_previous_secret_key="k" * 31)
-
     assert ids(messages) == ["realtime.W012"]
     assert "token_hmac_previous_secret_key" in messages[0].msg
 
@@ -141,7 +137,6 @@ def test_hook_that_gets_cookies_from_any_page_is_found(
     expected: list[str],
 ) -> None:
     monkeypatch.setattr(registry, kind, {"message": function})
-
     assert ids(found(token_hmac_secret_key=SECRET, **options)) == expected
 
 
@@ -154,7 +149,6 @@ def test_history_that_clients_can_recover_is_found(
     name: str, recover: bool, expected: list[str]
 ) -> None:
     options = {**HISTORY, name: recover}
-
     assert ids(found(token_hmac_secret_key=SECRET, **options)) == expected
     assert (
         ids(found(token_hmac_secret_key=SECRET, namespaces=[{"name": "chat", **options}]))
@@ -188,7 +182,6 @@ def test_primary_keys_that_no_channel_can_list_are_found(
     expected: list[str],
 ) -> None:
     monkeypatch.setattr(User._meta, "pk", key)
-
     assert ids(found(**options)) == expected
 
 
@@ -208,5 +201,4 @@ def test_transport_for_pages_of_one_host_is_found(
     name: str, given: dict[str, Any], expected: bool
 ) -> None:
     messages = found(**{**SESSIONS, name: True, **given})
-
     assert ("realtime.W040" in ids(messages)) is expected

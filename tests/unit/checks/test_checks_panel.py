@@ -67,7 +67,6 @@ def test_options_of_the_panel_are_checked(options: dict[str, object], expected: 
 def test_secrets_that_are_short_are_not_shown(option: str) -> None:
     with WITH_PANEL:
         (message,) = found(**{**ON, option: "hush"})
-
     assert "hush" not in str(message)
     assert option in message.msg
 
@@ -86,7 +85,6 @@ def test_development_may_do_without_protection(options: dict[str, object]) -> No
 
 def test_panel_that_is_off_is_not_checked() -> None:
     options = {"admin": False, "admin_password": "p", "admin_insecure": True}
-
     # they have no effect
     assert ids(found(**{**ON, **options})) == ["realtime.W060"] * 2
 
@@ -94,7 +92,6 @@ def test_panel_that_is_off_is_not_checked() -> None:
 def test_urls_that_are_missing_are_told() -> None:
     with override_settings(ROOT_URLCONF="tests.site.urls"):
         (message,) = found(**ON)
-
     assert message.id == "realtime.W016"
     assert "realtime.admin_panel.standalone.urls" in str(message.hint)
 

@@ -50,7 +50,6 @@ def found(**options: object) -> list[CheckMessage]:
 )
 def test_endpoint_that_is_no_url_of_http_is_found(option: str, url: str) -> None:
     (message,) = found(**{option: url})
-
     assert message.id == "realtime.E020"
     assert option in message.msg
     assert message.hint
@@ -72,13 +71,11 @@ def test_endpoint_that_is_no_url_of_http_is_found(option: str, url: str) -> None
 def test_url_of_http_is_right(option: str, url: str) -> None:
     kind = option.split("_")[1]
     asked = {f"proxy_{kind}": True} if url and kind in ("subscribe", "publish") else {}
-
     assert found(**{option: url}, **asked) == []
 
 
 def test_password_in_an_endpoint_is_not_shown() -> None:
     (message,) = found(proxy_rpc_endpoint="http://user:do-not-show-me@h:port/")
-
     assert "do-not-show-me" not in str(message)
 
 
@@ -108,7 +105,6 @@ def options_where(place: str, option: str) -> dict[str, object]:
 @pytest.mark.parametrize("place", ["", "chat"])
 def test_channels_about_which_nobody_can_be_asked_are_found(kind: str, place: str) -> None:
     (message,) = found(**options_where(place, f"proxy_{kind}"))
-
     assert message.id == "realtime.W010"
     assert f"proxy_{kind}" in message.msg
     assert ("namespace 'chat'" if place else "top level") in message.msg
@@ -120,7 +116,6 @@ def test_every_such_place_is_told() -> None:
         proxy_subscribe=True,
         namespaces=[{"name": "chat", "proxy_subscribe": True, "proxy_publish": True}],
     )
-
     assert ids(messages) == ["realtime.W010"] * 3
 
 
@@ -128,13 +123,11 @@ def test_every_such_place_is_told() -> None:
 @pytest.mark.parametrize("place", ["", "chat"])
 def test_endpoint_can_be_asked(kind: str, place: str) -> None:
     options = options_where(place, f"proxy_{kind}")
-
     assert found(**options, **{f"proxy_{kind}_endpoint": URL}) == []
 
 
 def test_endpoint_of_another_kind_cannot() -> None:
     options = {"proxy_rpc_endpoint": URL, "proxy_connect_endpoint": URL}
-
     assert ids(found(proxy_subscribe=True, **options)) == ["realtime.W010"]
 
 
@@ -166,9 +159,7 @@ def test_function_can_be_asked_where_its_pattern_may_match(
 ) -> None:
     pattern, place = case
     getattr(hooks, kind)(pattern)(answer)
-
     messages = found(**options_where(place, f"proxy_{kind}"))
-
     # for private channels another check has something to say as well
     assert ("realtime.W010" in ids(messages)) is not matches
 
@@ -193,9 +184,7 @@ def test_pattern_of_an_unknown_namespace_is_found(
     register: Any, pattern: str, unknown: bool
 ) -> None:
     register(pattern)(answer)
-
     messages = found(namespaces=[{"name": "chat"}])
-
     told = [message for message in messages if message.id == "realtime.W022"]
     assert [repr(pattern) in message.msg for message in told] == [True] * unknown
 
@@ -210,6 +199,5 @@ def test_asgiref_without_choice_of_threads_is_found_where_there_are_hooks(
     monkeypatch.setattr(SyncToAsync, "context_to_thread_executor", None)
     without_hooks = found()
     hooks.subscribe("chat:*")(answer)
-
     assert without_hooks == []
     assert "realtime.W023" in ids(found(namespaces=[{"name": "chat"}]))

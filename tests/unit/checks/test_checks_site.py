@@ -132,7 +132,6 @@ def test_what_defeats_an_option_is_found(
 def test_wrong_values_are_errors(options: dict[str, Any], expected: list[str]) -> None:
     previous = {f"{each}_hmac_previous_secret_key": "p" * 32 for each in ("token",)}
     messages = system_checks.found(**SECURE | previous | options)
-
     errors = [message for message in messages if message.is_serious()]
     assert ids(errors) == [f"realtime.{each}" for each in expected]
     assert "namespace" not in options or errors[0].hint == "Did you mean namespaces?"

@@ -61,7 +61,6 @@ def test_key_for_verification_is_none_to_sign_with() -> None:
 
 def test_views_whose_tokens_nobody_accepts_are_found() -> None:
     jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
-
     assert {*ids(found(options={**KEY, **jwks}))} == {"realtime.E031", "realtime.W060"}
 
 
@@ -73,7 +72,6 @@ def test_views_that_cannot_name_what_the_service_expects_are_found(
     name: str, value: str, expected: list[str]
 ) -> None:
     options = {f"token_{name}_regex": "^a", f"token_{name}": value}
-
     assert ids(found(options={**KEY, **options})) == expected
 
 
@@ -87,7 +85,6 @@ def test_views_that_know_nobody_are_found() -> None:
 
 def test_login_of_the_site_s_own_is_recognised() -> None:
     ours = f"{OurLogin.__module__}.{OurLogin.__qualname__}"
-
     assert found(MIDDLEWARE=[*without_login(), ours]) == []
 
 
@@ -134,7 +131,5 @@ def test_ready_site_with_a_key_set_has_nothing_to_mend(tmp_path: Path, kind: str
     environment = {**os.environ, "DJANGO_DATA_DIR": str(tmp_path)}
     environment["DJANGO_SETTINGS_MODULE"] = "messaging_project.settings"
     environment[f"SERVICE_{kind.upper()}_JWKS_PUBLIC_ENDPOINT"] = "https://example.org/jwks"
-
     done = run_python(["manage.py", "check", "--fail-level", "WARNING"], ROOT, environment)
-
     assert done.returncode == 0, done.stderr

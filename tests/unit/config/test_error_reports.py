@@ -49,7 +49,6 @@ def report() -> str:
 @pytest.mark.usefixtures("_reports")
 def test_reports_hide_secrets_in_settings_and_variables() -> None:
     shown = report()
-
     assert SECRET not in shown
     assert "redis.example.org:6379" in shown
     assert "cache.example.org" in shown
@@ -58,7 +57,6 @@ def test_reports_hide_secrets_in_settings_and_variables() -> None:
 @pytest.mark.usefixtures("_reports")
 def test_reports_show_everything_else() -> None:
     shown = report()
-
     for text in ("an error", "12345", "shown.example.org/a:b@c", "no repr"):
         assert text in shown
 

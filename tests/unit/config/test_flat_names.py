@@ -84,7 +84,6 @@ def test_channel_option_is_told_as_in_a_nested_file(name: str, inside: bool) -> 
 @pytest.mark.parametrize("name", ["uni_grpc_port", "swagger_handler_prefix", "consumers_x"])
 def test_options_of_what_is_not_offered_are_told(name: str) -> None:
     problems, unused = told({name: 1})
-
     assert problems == []
     assert unused == [f"Option {name!r} has no effect: this service does not offer it."]
 
@@ -98,7 +97,6 @@ def test_environment_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_DELTA_PUBLISH", "true")
     monkeypatch.setenv("SERVICE_CLIENT_USER_ID_HTTP_HEADER", "X-User")
     report = sources.examine()
-
     assert [each.rule for each in report.problems] == ["unsupported"]
     assert report.sources.unknown_variables == []
     assert "delta_publish" in check_unused(report)[0].msg

@@ -61,11 +61,9 @@ def test_stronger_source_wins_by_the_older_option_too(
     config_file: Path, older: dict[str, object], newer: dict[str, object], option: str
 ) -> None:
     config_file.write_text(json.dumps(older))
-
     with override_settings(REALTIME=newer):
         sources = config_sources.gather()
         channel = config_sources.current().channel
-
     assert channel == ChannelOptions(**older)  # type: ignore[arg-type]
     assert sources.without_effect[option].endswith(" from the config file")
 
@@ -75,7 +73,6 @@ def test_stronger_source_wins_by_the_newer_option(
     config_file: Path, older: dict[str, object], newer: dict[str, object], option: str
 ) -> None:
     config_file.write_text(json.dumps(newer))
-
     with override_settings(REALTIME=older):
         assert config_sources.current().channel == ChannelOptions(**older, **newer)  # type: ignore[arg-type]
 
@@ -116,7 +113,6 @@ def test_source_that_gives_an_option_again_counts(
 ) -> None:
     config_file.write_text('{"publish": false}')
     monkeypatch.setenv("SERVICE_ALLOW_PUBLISH_FOR_CLIENT", "true")
-
     with override_settings(REALTIME={"allow_publish_for_client": True}):
         assert config_sources.current().channel.allow_publish_for_client
         assert config_sources.gather().without_effect == {}

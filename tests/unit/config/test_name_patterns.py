@@ -84,7 +84,6 @@ def test_expression_of_a_site(expression: str, name: str, expected: bool) -> Non
 def test_expression_that_re2_refuses_is_a_mistake(expression: str) -> None:
     with pytest.raises(re.error) as refused:
         compiled(expression)
-
     assert len(str(refused.value)) < 300
 
 

@@ -115,9 +115,7 @@ def test_top_level_that_is_not_there_is_closed() -> None:
 def test_channel_option_has_its_own_name(name: str) -> None:
     value = {"history_size": 5, "history_ttl": 60, "channel_regex": "^a$"}.get(name, True)
     value = "json" if name == "publication_data_format" else value
-
     translation = translate(namespace(**{name: value}))
-
     assert translation.problems == []
     [found] = translation.options["namespaces"]  # type: ignore[misc]
     assert found[name] == value  # type: ignore[has-type]
@@ -125,7 +123,6 @@ def test_channel_option_has_its_own_name(name: str) -> None:
 
 def test_proxy_decides_about_anonymous_clients_too() -> None:
     config = load(translate(namespace(subscribe_proxy_enabled=True)).options)
-
     assert config.namespaces["chat"].proxy_subscribe
     assert config.namespaces["chat"].allow_subscribe_for_anonymous
 
@@ -135,7 +132,6 @@ def test_name_that_lists_no_user_opens_nothing_where_a_proxy_decides(name: str) 
     # the proxy is not asked about names that list users
     content = namespace(subscribe_proxy_enabled=True, allow_user_limited_channels=True)
     config = load(translate(content).options)
-
     with pytest.raises(PermissionDenied):
         check_subscribe(name, config.namespaces["chat"], "", config)
 
@@ -166,7 +162,6 @@ def test_switch_decides_about_keys_of_subscription_tokens(switch: dict[str, bool
 @pytest.mark.parametrize("kind", ["connect", "refresh"])
 def test_endpoint_that_is_not_in_use_is_left_out(kind: str, enabled: dict[str, bool]) -> None:
     content = {"client": {"proxy": {kind: {"endpoint": "http://a", **enabled}}}}
-
     assert f"proxy_{kind}_endpoint" not in translate(content).options
 
 
@@ -174,9 +169,7 @@ def test_methods_go_to_their_endpoint() -> None:
     content = {
         "rpc": {"proxy": {"endpoint": "http://a"}, "without_namespace": {"proxy_enabled": True}}
     }
-
     translation = translate(content)
-
     assert translation.options["proxy_rpc_endpoint"] == "http://a"
     assert translation.problems == []
 

@@ -72,7 +72,6 @@ def test_what_is_not_supported_may_be_off(content: dict[str, Any]) -> None:
 )
 def test_what_has_no_effect_is_reported(content: dict[str, Any]) -> None:
     translation = translate(content)
-
     assert translation.problems == []
     assert "unused" in {each.kind for each in translation.file_options}
 
@@ -90,7 +89,6 @@ def test_what_has_no_effect_is_reported(content: dict[str, Any]) -> None:
 )
 def test_unknown_option_is_a_mistake(content: dict[str, Any], hint: str) -> None:
     [problem] = translate(content).problems
-
     assert problem.rule == "unknown"
     assert hint in problem.hint
 
@@ -110,7 +108,6 @@ def test_channels_of_another_shape_are_a_mistake(content: dict[str, Any]) -> Non
 
 def test_options_of_this_service_may_stand_beside_the_sections() -> None:
     content = {"client": {}, "session_authentication": True}
-
     assert translate(content).options["session_authentication"] is True
 
 
@@ -148,13 +145,11 @@ def test_proxy_of_another_shape_is_a_mistake(content: dict[str, Any]) -> None:
 @pytest.mark.parametrize("address", [None, 5, {"a": 1}, ["a", 5]], ids=str)
 def test_address_of_another_shape_is_a_mistake(address: object) -> None:
     _, problems = read(translate(tree("engine.redis.address", address)).options)
-
     assert [problem.rule for problem in problems] == ["type"]
 
 
 def test_own_name_of_an_endpoint_needs_no_switch() -> None:
     content = {"client": {}, "proxy_connect_endpoint": "http://a"}
-
     assert translate(content).options["proxy_connect_endpoint"] == "http://a"
 
 

@@ -206,13 +206,11 @@ def test_newer_names_of_a_right_leave_no_part_of_it_to_the_older_ones(
 ) -> None:
     older = {**HISTORY, "publish": True, "presence": True}
     newer = {f"allow_{name}_for_{key}": value for key, value in given.items()}
-
     assert right({**older, **newer}, name) == who
 
 
 def test_anonymous_clients_can_be_left_out_of_a_right_that_older_names_give() -> None:
     given = {"publish": True, "allow_publish_for_anonymous": False}
-
     assert right(given, "publish") == {"client"}
     assert options(given).publish
 
@@ -245,7 +243,6 @@ def test_expression_that_cannot_be_used_is_a_mistake(expression: str, place: str
     given: dict[str, Any] = {"channel_regex": expression}
     if place == "namespace":
         given = {"namespaces": [{"name": "chat", **given}]}
-
     assert rules(given) == ["expression"]
 
 
@@ -281,12 +278,10 @@ def test_newer_name_of_an_option_of_the_service_is_read() -> None:
 
 def test_newer_name_wins_over_the_own_name_of_an_option() -> None:
     given = {"client_anonymous": True, "allow_anonymous_connect_without_token": False}
-
     assert not load(given).client_anonymous
     assert not load(dict(reversed(given.items()))).client_anonymous
 
 
 def test_mistake_is_reported_under_the_name_that_was_given() -> None:
     _, problems = read({"history_ttl": "soon"})
-
     assert "'history_ttl'" in problems[0].message

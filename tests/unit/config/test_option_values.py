@@ -64,7 +64,6 @@ def test_other_text_is_no_duration(value: object, rule: str) -> None:
 def test_text_that_is_not_utf_8_is_a_mistake(name: str, value: object) -> None:
     # environment variables may have such bytes
     [problem] = read({name: value})[1]
-
     assert problem.rule == "type"
     assert problem.message == f"Option {name!r} must be text in UTF-8."
 

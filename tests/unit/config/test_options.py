@@ -166,7 +166,6 @@ def test_channel_options_are_those_of_the_specification_and_our_own() -> None:
 @pytest.mark.parametrize("name", DOCUMENTED)
 def test_option_of_an_existing_config_file_is_known(name: str) -> None:
     known = (*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS, *OLDER_NAMES, *NOT_USED)
-
     assert name in known
 
 
@@ -177,7 +176,6 @@ def test_option_is_either_used_or_not() -> None:
 @pytest.mark.parametrize("name", [*CHANNEL_OPTION_FIELDS, *CONFIG_FIELDS])
 def test_every_option_says_what_it_means(name: str) -> None:
     option = CHANNEL_OPTION_FIELDS.get(name) or CONFIG_FIELDS[name]
-
     assert option.metadata["meaning"].endswith(".")
 
 
@@ -272,7 +270,6 @@ def test_older_name_of_the_secret_is_read() -> None:
 
 def test_newer_name_of_the_secret_wins() -> None:
     options = {"secret": "old", "token_hmac_secret_key": "new"}
-
     assert load(options).connection_tokens.hmac_secret_key == "new"
 
 
@@ -281,7 +278,6 @@ def test_newer_name_of_the_secret_wins() -> None:
 
 def test_every_mistake_is_reported_and_left_out() -> None:
     config, problems = read({"nope": 1, "presence": "yes", "history_size": -1, "api_key": "k"})
-
     assert sorted(problem.rule for problem in problems) == ["range", "type", "unknown"]
     assert config == Config(api_key="k")
 
@@ -289,7 +285,6 @@ def test_every_mistake_is_reported_and_left_out() -> None:
 def test_load_raises_with_every_problem() -> None:
     with pytest.raises(InvalidOptions) as raised:
         load({"nope": 1, "presence": "yes"})
-
     assert [problem.rule for problem in raised.value.problems] == ["unknown", "type"]
     assert all(problem.hint for problem in raised.value.problems)
     assert "'nope'" in str(raised.value)
@@ -301,7 +296,6 @@ def test_load_raises_with_every_problem() -> None:
 def test_secret_does_not_show(name: str) -> None:
     config = load({name: "do-not-show-me"})
     _, problems = read({name: ["do-not-show-me"]})
-
     assert "do-not-show-me" not in repr(config)
     assert problems
     assert "do-not-show-me" not in str(problems)
@@ -309,6 +303,5 @@ def test_secret_does_not_show(name: str) -> None:
 
 def test_configuration_cannot_be_changed() -> None:
     config: Any = load({})
-
     with pytest.raises(dataclasses.FrozenInstanceError):
         config.api_key = "x"

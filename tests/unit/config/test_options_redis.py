@@ -47,7 +47,6 @@ def shards(**options: object) -> list[dict[str, object]]:
 
 def test_addresses_of_a_cluster_have_the_credentials_of_all() -> None:
     found = shards(redis_cluster_addrs="a:1,redis://b:2", redis_password="p", redis_tls=True)
-
     assert found == [
         {"address": "rediss://a:1", "password": "p"},
         {"address": "rediss://b:2", "password": "p"},
@@ -207,7 +206,6 @@ def test_skipped_verification_without_tls_has_no_effect() -> None:
 
 def test_master_names_are_shards_with_the_same_sentinels() -> None:
     options = {**SENTINELS, "redis_master_name": "one, two"}
-
     assert shards(**options) == [
         {"sentinels": ADDRESSES, "master_name": "one", "db": 0},
         {"sentinels": ADDRESSES, "master_name": "two", "db": 0},
@@ -231,13 +229,11 @@ def test_sentinels_have_a_password_of_their_own() -> None:
 @pytest.mark.parametrize("make", [list, tuple])
 def test_sentinels_may_be_a_list(make: type) -> None:
     options = {**SENTINELS, "redis_sentinels": make(["10.0.0.1:26379", "10.0.0.2:26380"])}
-
     assert shards(**options)[0]["sentinels"] == ADDRESSES
 
 
 def test_sentinel_may_have_an_ipv6_address() -> None:
     options = {**SENTINELS, "redis_sentinels": "[::1]:26379"}
-
     assert shards(**options)[0]["sentinels"] == [("::1", 26379)]
 
 
@@ -266,18 +262,14 @@ def test_shard_is_one_that_channels_redis_connects_to(
     options: dict[str, object], scheme: str, connects_to: tuple[str, int, int]
 ) -> None:
     (shard,) = shards(**options)
-
     connection = create_pool(shard).make_connection()
-
     assert (connection.host, connection.port, connection.db) == connects_to
     assert type(connection).__name__ == {"redis": "Connection", "rediss": "SSLConnection"}[scheme]
 
 
 def test_sentinels_are_those_that_channels_redis_asks() -> None:
     (shard,) = shards(**SENTINELS, redis_sentinel_password="s", redis_tls=True)
-
     pool = create_pool(shard)
-
     assert pool.service_name == "main"
     asked = [client.connection_pool.connection_kwargs for client in pool.sentinel_manager.sentinels]
     assert [(of["host"], of["port"]) for of in asked] == ADDRESSES

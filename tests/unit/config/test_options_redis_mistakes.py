@@ -97,7 +97,6 @@ def test_addresses_of_a_cluster_are_no_mistake(addresses: str) -> None:
 )
 def test_cluster_that_cannot_work_is_a_mistake(options: dict[str, object]) -> None:
     named = {"redis_cluster_addrs": "h:1", "redis_url": "redis://h"}
-
     assert rules(named | options) == ["redis_cluster"]
 
 
@@ -148,7 +147,6 @@ def test_url_that_redis_cannot_have_is_a_mistake(url: str) -> None:
 
 def test_wrong_url_among_several_is_told_by_its_number() -> None:
     _, (problem,) = read({"redis_url": "redis://a,http://b,redis://c"})
-
     assert problem.message.startswith("URL 2 of redis_url ")
 
 
@@ -243,7 +241,6 @@ def test_secret_does_not_show_in_the_configuration(options: dict[str, object]) -
 )
 def test_password_in_a_mistaken_value_is_not_shown(name: str, text: str) -> None:
     _, problems = read({name: text})
-
     assert problems
     assert SECRET not in str(problems)
 
@@ -251,7 +248,6 @@ def test_password_in_a_mistaken_value_is_not_shown(name: str, text: str) -> None
 @given(st.text(max_size=30))
 def test_any_text_as_url_is_a_mistake_or_gives_shards(text: str) -> None:
     config, problems = read({"engine": "redis", "redis_url": text})
-
     assert problems or hosts(config)
     assert all(problem.rule == "redis_url" for problem in problems)
 
@@ -261,6 +257,5 @@ def test_any_text_as_url_is_a_mistake_or_gives_shards(text: str) -> None:
 )
 def test_any_text_as_hosts_and_ports_is_a_mistake_or_gives_shards(host: str, port: str) -> None:
     config, problems = read({"engine": "redis", "redis_host": host, "redis_port": port})
-
     assert problems or hosts(config)
     assert all(problem.rule == "redis_host" for problem in problems)

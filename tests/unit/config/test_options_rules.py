@@ -40,26 +40,22 @@ def test_namespace_names_differ_by_case() -> None:
 
 def test_namespace_inherits_nothing_from_the_top_level() -> None:
     config = load({**RECOVERABLE, "presence": True, "namespaces": [{"name": "chat"}]})
-
     assert config.namespaces["chat"] == ChannelOptions()
 
 
 def test_top_level_takes_nothing_from_a_namespace() -> None:
     config = load({"namespaces": [{"name": "chat", "presence": True}]})
-
     assert config.channel == ChannelOptions()
     assert config.namespaces["chat"] == ChannelOptions(presence=True)
 
 
 def test_namespaces_may_be_a_string_of_json() -> None:
     config = load({"namespaces": '[{"name": "chat", "history_size": 5, "history_lifetime": 9}]'})
-
     assert config.namespaces["chat"] == ChannelOptions(history_size=5, history_lifetime=9)
 
 
 def test_options_of_the_empty_namespace_are_the_top_level_ones() -> None:
     config = load({"presence": True, "namespaces": [{"name": "chat"}]})
-
     assert config.options_of_namespace("") == ChannelOptions(presence=True)
     assert config.options_of_namespace("chat") == ChannelOptions()
     assert config.options_of_namespace("nope") is None
@@ -74,7 +70,6 @@ def test_options_of_the_empty_namespace_are_the_top_level_ones() -> None:
 )
 def test_history_needs_size_and_lifetime(size: int, lifetime: int, kept: bool) -> None:
     options = ChannelOptions(history_size=size, history_lifetime=lifetime)
-
     assert options.keeps_history is kept
 
 
@@ -84,7 +79,6 @@ def test_recovery_without_history_is_a_mistake(missing: str, place: str) -> None
     options: dict[str, object] = {**RECOVERABLE, missing: 0}
     if place == "namespace":
         options = {"namespaces": [{"name": "chat", **options}]}
-
     assert rules(options) == ["recover_without_history"]
 
 
@@ -143,5 +137,4 @@ def test_presence_must_be_renewed_before_it_expires(
     ping: int, expire: int, expected: list[str]
 ) -> None:
     options = {"client_presence_ping_interval": ping, "client_presence_expire_interval": expire}
-
     assert rules(options) == expected

@@ -120,5 +120,4 @@ def test_sets_and_alternatives(pattern: str, allowed: str, refused: str) -> None
 def test_what_is_not_a_pattern_is_refused_with_the_reason(pattern: str, reason: str) -> None:
     with pytest.raises(ValueError, match=reason) as raised:
         check_pattern(pattern)
-
     assert repr(pattern) in str(raised.value)

@@ -33,7 +33,6 @@ def taken_at_once(rate: Rate, now: float = 100.0) -> int:
 )
 def test_rate_of_an_option(text: str, burst: int, interval: float) -> None:
     rate = parse(text)
-
     assert rate.burst == burst
     assert rate.interval == pytest.approx(interval)
     assert taken_at_once(rate) == burst
@@ -113,7 +112,6 @@ def test_every_command_but_connect_and_pong_may_have_a_rate() -> None:
 
 def test_settings_may_have_rates_as_a_mapping() -> None:
     config = load({"client_command_rates": {"publish": "10/s", "*": "100/s burst 200"}})
-
     assert {name: rate.burst for name, rate in config.rates_of_clients.items()} == {
         "publish": 10,
         "*": 200,
@@ -126,7 +124,6 @@ def test_settings_may_have_rates_as_a_mapping() -> None:
 @pytest.mark.parametrize("value", ["often", "* 10/x"])
 def test_mistake_in_a_rate_is_reported_with_its_option(option: str, value: str) -> None:
     problems = read({option: value})[1]
-
     assert [(problem.rule, problem.message.split(":")[0]) for problem in problems] == [
         ("rate", option)
     ]

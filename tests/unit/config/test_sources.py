@@ -109,14 +109,12 @@ def test_namespaces_of_the_stronger_source_replace_all_others(
 ) -> None:
     config_file.write_text('{"namespaces": [{"name": "file"}]}')
     monkeypatch.setenv("SERVICE_NAMESPACES", '[{"name": "chat", "presence": true}]')
-
     with override_settings(REALTIME={"namespaces": [{"name": "settings"}]}):
         assert config_sources.current().namespaces == {"chat": ChannelOptions(presence=True)}
 
 
 def test_older_name_in_a_stronger_source_wins(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_SECRET", "environment")
-
     with override_settings(REALTIME={"token_hmac_secret_key": "settings"}):
         assert config_sources.current().connection_tokens.hmac_secret_key == "environment"
 
@@ -124,7 +122,6 @@ def test_older_name_in_a_stronger_source_wins(monkeypatch: pytest.MonkeyPatch) -
 def test_newer_name_wins_within_one_source(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_SECRET", "old")
     monkeypatch.setenv("SERVICE_TOKEN_HMAC_SECRET_KEY", "new")
-
     assert gathered()["token_hmac_secret_key"] == "new"
 
 
@@ -142,7 +139,6 @@ def test_values_of_the_environment_are_typed(monkeypatch: pytest.MonkeyPatch) ->
 
 def test_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "")
-
     with override_settings(REALTIME={"api_key": "settings"}):
         assert gathered()["api_key"] == "settings"
 
@@ -150,17 +146,14 @@ def test_empty_variable_is_not_set(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_prefix_of_the_variables_is_a_setting(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_API_KEY", "service")
     monkeypatch.setenv("CHAT_API_KEY", "chat")
-
     with override_settings(REALTIME_ENV_PREFIX="CHAT_"):
         assert gathered() == {"api_key": "chat"}
 
 
 def test_empty_prefix_reads_no_variables(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("API_KEY", "x")
-
     with override_settings(REALTIME_ENV_PREFIX=""):
         sources = config_sources.gather()
-
     assert (sources.options, sources.unknown_variables) == ({}, [])
 
 
@@ -168,9 +161,7 @@ def test_unknown_variables_with_the_prefix_are_told(monkeypatch: pytest.MonkeyPa
     monkeypatch.setenv("SERVICE_PRECENSE", "true")
     monkeypatch.setenv("SERVICE_ADDRESS_OF_SOMEONE_ELSE", "x")
     monkeypatch.setenv("OTHER_THING", "x")
-
     sources = config_sources.gather()
-
     assert sources.unknown_variables == ["SERVICE_ADDRESS_OF_SOMEONE_ELSE", "SERVICE_PRECENSE"]
     assert sources.options == {}
 
@@ -190,7 +181,6 @@ def test_redis_may_be_named_in_the_environment(
     monkeypatch: pytest.MonkeyPatch, variable: str, text: str, expected: dict[str, object]
 ) -> None:
     monkeypatch.setenv(variable, text)
-
     assert gathered() == expected
 
 
@@ -207,16 +197,13 @@ def test_variable_of_an_option_without_effect_is_given_unless_it_is_the_server_s
     monkeypatch: pytest.MonkeyPatch, variable: str, expected: dict[str, object]
 ) -> None:
     monkeypatch.setenv(variable, "value")
-
     sources = config_sources.gather()
-
     assert (sources.options, sources.unknown_variables) == (expected, [])
 
 
 def test_file_may_be_named_in_settings(tmp_path: Path) -> None:
     path = tmp_path / "config.json"
     path.write_text('{"api_key": "file"}')
-
     with override_settings(REALTIME_CONFIG_FILE=path):
         assert gathered() == {"api_key": "file"}
 
@@ -227,7 +214,6 @@ def test_file_is_named_with_the_prefix_in_force(
     other = tmp_path / "other.json"
     other.write_text('{"api_key": "other"}')
     monkeypatch.setenv("CHAT_CONFIG_FILE", str(other))
-
     with override_settings(REALTIME_ENV_PREFIX="CHAT_"):
         assert gathered() == {"api_key": "other"}
 
@@ -239,15 +225,12 @@ def test_file_is_named_with_the_prefix_in_force(
 )
 def test_file_without_a_json_object_is_a_problem(config_file: Path, content: bytes) -> None:
     config_file.write_bytes(content)
-
     assert [problem.rule for problem in config_sources.gather().problems] == ["source"]
 
 
 def test_missing_file_is_a_problem(config_file: Path) -> None:
     config_file.unlink()
-
     problem = config_sources.gather().problems[0]
-
     assert problem.rule == "source"
     assert str(config_file) in problem.message
 
@@ -364,7 +347,6 @@ def test_layer_that_cannot_deliver_is_refused(options: dict[str, object], rule: 
         pytest.raises(InvalidOptions) as raised,
     ):
         config_sources.current()
-
     assert [problem.rule for problem in raised.value.problems] == [rule]
 
 

@@ -37,7 +37,6 @@ def test_connected_carries_everything() -> None:
 
 def test_connected_without_more_is_anonymous_for_ever() -> None:
     identity = answers.identity(Connected())
-
     assert identity is not None
     assert (identity.user, identity.info, identity.channels) == ("", None, ())
     assert (identity.expires_at, identity.data) == (None, None)
@@ -76,7 +75,6 @@ def test_refresh_hook_lets_a_connection_expire(answer: Any) -> None:
 
 def test_refresh_hook_gives_an_expiry() -> None:
     renewal = answers.refresh(2_000_000_000, "17")
-
     assert renewal is not None
     assert (renewal.expires_at, renewal.info) == (2_000_000_000.0, None)
 
@@ -84,7 +82,6 @@ def test_refresh_hook_gives_an_expiry() -> None:
 def test_refresh_hook_gives_a_ttl_and_new_info() -> None:
     before = time.time()
     renewal = answers.refresh(Connected(ttl=60, info={"a": 2}), "17")
-
     assert renewal is not None
     assert renewal.info is not None
     assert before + 60 <= renewal.expires_at <= time.time() + 60
@@ -120,7 +117,6 @@ def test_subscribe_hook_allows_without_info(answer: Any) -> None:
 )
 def test_other_answer_of_subscribe_is_channel_info(answer: Any, info: str) -> None:
     found = answers.permission(answer).info
-
     assert found is not None
     assert found.raw == info.encode()
 

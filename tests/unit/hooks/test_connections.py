@@ -64,7 +64,6 @@ async def test_function_leaves_no_database_connection_behind(
     runner: Runner, database: Path, function: Callable[..., Any]
 ) -> None:
     assert await runner.run(function, database) == 1
-
     assert open_connections(database) == 0
 
 
@@ -74,7 +73,6 @@ async def test_failing_function_leaves_no_database_connection_behind(
 ) -> None:
     with pytest.raises(InternalError):
         await runner.run(functools.partial(function, fail=True), database)
-
     assert "ValueError: 1" in caplog.text
     assert open_connections(database) == 0
 
@@ -83,7 +81,6 @@ async def test_reading_the_answer_leaves_no_database_connection_behind(
     runner: Runner, database: Path
 ) -> None:
     assert await runner.run(int, read=lambda _: use(database)) == 1
-
     assert open_connections(database) == 0
 
 
@@ -93,9 +90,7 @@ async def test_connection_that_is_to_be_kept_is_kept(
 ) -> None:
     connections.settings["hooks"]["CONN_MAX_AGE"] = None
     runner = Runner(1, TIMEOUT)
-
     assert [await runner.run(function, database) for _ in range(3)] == [1, 1, 1]
-
     assert open_connections(database) == 1
     await runner.run(lambda: connections["hooks"].close())
     await runner.close()

@@ -129,7 +129,6 @@ async def test_private_channels_are_of_the_namespace_where_hooks_are_asked_about
     kind: Kind, pattern: str, expected: dict[str, int | None]
 ) -> None:
     site = SiteHooks(load({"namespaces": [{"name": "room"}]}), registry_of(kind, pattern))
-
     assert {each: await code_of(site, kind, each) for each in expected} == expected
     await site.close()
 
@@ -157,7 +156,6 @@ async def test_feed_of_a_live_model_closes_no_namespace() -> None:
     registry = Registry()
     registry.add_guard("room:{room}", ask)
     site = SiteHooks(load({"namespaces": [{"name": "room"}]}), registry)
-
     assert await code_of(site, "subscribe", "room:1") == ASKED
     assert await code_of(site, "subscribe", "room:1:2") == OPEN
     await site.close()
@@ -178,6 +176,5 @@ def test_namespaces_are_found_by_the_options(
     options: dict[str, str], pattern: str, namespaces: list[str]
 ) -> None:
     config = load({"namespaces": [{"name": "room"}, {"name": "news"}], **options})
-
     names = ("", *config.namespaces)
     assert [name for name in names if may_match(Pattern(pattern), name, config)] == namespaces

@@ -92,9 +92,7 @@ async def test_every_kind_is_a_signal_with_its_details(
 ) -> None:
     receiver = Receiver()
     listen(getattr(signals, kind), receiver)
-
     events.emit(kind, channel="news", user="17")
-
     assert await events.drained(PATIENCE)
     assert receiver.heard == [{"channel": "news", "user": "17"}]
 
@@ -106,9 +104,7 @@ async def test_receivers_hear_in_the_order_of_what_happened(
     for client in range(100):
         connect(events, client)
         events.emit("disconnected", user="17", client=client, code=0)
-
     assert await events.drained(PATIENCE)
-
     assert receiver.clients() == [client for client in range(100) for _ in range(2)]
 
 
@@ -139,7 +135,6 @@ async def test_receivers_run_on_one_thread_that_is_not_the_loops(
     events: SiteEvents, receiver: Receiver
 ) -> None:
     connect(events, *range(10))
-
     assert await events.drained(PATIENCE)
     assert receiver.threads == {"realtime-signals"}
 
@@ -159,9 +154,7 @@ async def test_emit_does_not_wait_for_receivers(events: SiteEvents, receiver: Re
 async def test_what_nobody_wants_to_hear_costs_no_thread() -> None:
     events = SiteEvents()
     before = signal_threads()
-
     connect(events, 1)
-
     assert signal_threads() == before
     assert await events.drained(0)
     await events.close()
@@ -290,9 +283,7 @@ async def test_receivers_that_keep_up_again_hear_again_and_the_log_says_how_many
 async def test_receivers_hear_what_waits_at_the_end(receiver: Receiver) -> None:
     events = SiteEvents()
     connect(events, *range(1000))
-
     await events.close()
-
     assert receiver.clients() == [*range(1000)]
 
 
@@ -334,7 +325,6 @@ async def test_thread_of_a_receiver_that_never_ends_does_not_keep_the_process(
 ) -> None:
     receiver.gate.clear()
     connect(events, 1)
-
     assert signal_threads()[-1].daemon
     receiver.gate.set()
 
@@ -359,7 +349,6 @@ async def test_node_that_stops_lets_receivers_hear_and_ends_in_time_where_they_d
 def test_documentation_has_every_signal_and_the_numbers_of_the_code() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "signals.md").read_text()
     table = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
-
     assert table == list(SIGNALS)
     assert f"No more than {MAX_EVENTS} signals wait" in text
     assert CLOSE_TIMEOUT == 1  # "receivers have a second to hear it"

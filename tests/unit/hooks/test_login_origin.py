@@ -66,7 +66,6 @@ def test_host_that_is_not_this_site_s_has_no_same_origin(settings: Settings) -> 
 def test_local_hosts_are_this_site_s_while_it_is_developed(settings: Settings) -> None:
     settings.ALLOWED_HOSTS = []
     settings.DEBUG = True
-
     assert is_same_origin("http://localhost:8000", "localhost:8000")
     assert not is_same_origin("http://evil.example:8000", "evil.example:8000")
 
@@ -76,7 +75,6 @@ def test_local_hosts_are_this_site_s_while_it_is_developed(settings: Settings) -
 )
 def test_server_that_ends_tls_says_so(scheme: str | None, expected: bool | None) -> None:
     scope: dict[str, Any] = {"headers": []} | ({} if scheme is None else {"scheme": scheme})
-
     assert is_secure(handshake(scope, "json", None)) is expected
 
 
@@ -139,5 +137,4 @@ def test_pattern_that_matches_any_host_hands_out_no_session(pattern: str, page: 
 )  # fmt: skip
 def test_pattern_that_names_a_host_lets_its_pages_use_the_session(pattern: str) -> None:
     page = "https://shop.example" + (":8443" if pattern.endswith(":*") else "")
-
     assert is_trusted(page, "site.example", [pattern])

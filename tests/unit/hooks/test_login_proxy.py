@@ -42,9 +42,7 @@ def test_host_that_the_proxy_replaced_counts_only_if_django_believes_it(
     settings: Settings,
 ) -> None:
     assert not trusts(x_forwarded_host="site.example")
-
     settings.USE_X_FORWARDED_HOST = True
-
     assert trusts(x_forwarded_host="site.example")
     assert trusts(host="site.example")
     assert not trusts(host="site.example", x_forwarded_host="other.example")
@@ -66,16 +64,13 @@ def test_scheme_is_that_of_the_header_which_django_believes(
     settings: Settings, scheme: str, expected: bool
 ) -> None:
     assert trusts(host="site.example", x_forwarded_proto=scheme)
-
     settings.SECURE_PROXY_SSL_HEADER = ("HTTP_X_FORWARDED_PROTO", "https")
-
     assert trusts(host="site.example", x_forwarded_proto=scheme) is expected
     assert trusts(host="site.example")
 
 
 def test_hooks_and_proxies_do_not_get_these_headers(settings: Settings) -> None:
     settings.USE_X_FORWARDED_HOST = True
-
     assert "x-forwarded-host" not in opened(hooks_of_a_site(), x_forwarded_host="a").headers
 
 
@@ -92,9 +87,7 @@ def test_every_hook_may_read_cookies_so_only_pages_of_the_site_use_them() -> Non
 
 async def test_log_says_which_origin_and_host_differ(caplog: pytest.LogCaptureFixture) -> None:
     hooks = hooks_of_a_site()
-
     assert await hooks.connect(Caller("C", "", opened(hooks)), b"", "", "") is None
-
     [record] = caplog.records
     assert record.name == login.logger.name
     assert f"origin {PAGE!r}" in record.getMessage()

@@ -87,7 +87,6 @@ async def site() -> AsyncIterator[Site]:
 
 async def test_client_is_identified(site: Site) -> None:
     identity = await site.logins.identify(site.caller())
-
     assert identity is not None
     assert (identity.user, identity.auth_session) == (site.user, digest(site.key))
     assert site.key not in identity.auth_session
@@ -126,9 +125,7 @@ async def test_clients_that_are_identified_meanwhile_hide_no_change_from_another
 
 async def test_user_changed_while_its_client_is_identified_is_read_again(site: Site) -> None:
     site.meanwhile = lambda: site.ended("")
-
     assert await site.logins.identify(site.caller()) is not None
-
     assert site.described == 2
 
 
@@ -159,13 +156,11 @@ async def test_session_logged_out_a_moment_ago_is_refused_though_it_can_still_be
     site: Site,
 ) -> None:
     site.logins.ended(site.user, digest(site.key))
-
     assert await site.logins.identify(site.caller()) is None
 
 
 async def test_logout_of_another_session_refuses_nobody(site: Site) -> None:
     site.logins.ended(site.user, digest("another"))
-
     assert await site.logins.identify(site.caller()) is not None
 
 
@@ -175,7 +170,6 @@ async def test_ended_logins_are_forgotten(site: Site, monkeypatch: pytest.Monkey
     monkeypatch.setattr(login, "ENDED_LIFETIME", 0.0)
     for number in range(100):
         site.logins.ended(site.user, str(number))
-
     assert len(site.logins._ended) == 1
 
 
@@ -184,7 +178,6 @@ async def test_ended_logins_are_forgotten(site: Site, monkeypatch: pytest.Monkey
 
 async def test_renewal_of_a_session_of_another_user_is_refused(site: Site) -> None:
     login = digest(site.key)
-
     assert await site.logins.refresh(site.caller(site.user), login) is not None
     assert await site.logins.refresh(site.caller("0"), login) is None
     assert await site.logins.refresh(site.caller(site.user), digest("another")) is None
@@ -209,9 +202,7 @@ async def test_session_of_a_secret_that_was_replaced_is_believed_and_left_as_it_
 ) -> None:
     settings.SECRET_KEY_FALLBACKS = [settings.SECRET_KEY]
     settings.SECRET_KEY = "a new one"
-
     assert await site.logins.identify(site.caller()) is not None
-
     assert await site.runner.run(Session.objects.filter(session_key=site.key).count) == 1
 
 
@@ -247,6 +238,5 @@ async def test_info_hook_may_refuse_or_fail(
 
 async def test_page_of_another_origin_is_refused_before_anything_is_read(site: Site) -> None:
     assert await site.logins.identify(site.caller(origin=ELSEWHERE)) is None
-
     assert site.described == 0
     assert await site.logins.identify(site.caller(origin="https://site.example")) is not None

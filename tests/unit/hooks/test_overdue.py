@@ -80,7 +80,6 @@ async def test_thread_of_an_overdue_call_is_replaced(
     for _ in range(2):
         with pytest.raises(InternalError):
             await runner.run(kind(gate))
-
         await recovers(runner)
     await runner.close()
 

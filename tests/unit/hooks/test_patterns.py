@@ -69,7 +69,6 @@ def test_what_is_no_pattern_is_refused(pattern: str) -> None:
 @given(st.text(st.characters(codec="ascii", exclude_characters="*{}"), min_size=1))
 def test_text_without_signs_matches_itself_alone(text: str) -> None:
     pattern = Pattern(text)
-
     assert pattern.match(text) == {}
     assert pattern.match(text + "x") is None
 

@@ -38,7 +38,6 @@ def test_empty_registry_is_false() -> None:
 @pytest.mark.parametrize("kind", ["connect", "refresh", "info", "message"])
 def test_decorator_registers_the_function_of_a_kind_and_returns_it(kind: str) -> None:
     assert getattr(hooks, kind)(one) is one
-
     assert registry.single == {kind: one}
     assert registry
 
@@ -46,14 +45,12 @@ def test_decorator_registers_the_function_of_a_kind_and_returns_it(kind: str) ->
 def test_last_function_of_a_kind_wins() -> None:
     hooks.connect(one)
     hooks.connect(two)
-
     assert registry.single["connect"] is two
 
 
 @pytest.mark.parametrize("kind", ["subscribe", "publish"])
 def test_decorator_with_patterns_returns_the_function(kind: str) -> None:
     assert getattr(hooks, kind)("a:*", "b:{x}")(one) is one
-
     entries = getattr(registry, kind)
     assert registry.find(entries, "a:1") == (one, {})
     assert registry.find(entries, "b:1") == (one, {"x": "1"})
@@ -62,14 +59,12 @@ def test_decorator_with_patterns_returns_the_function(kind: str) -> None:
 
 def test_subscribe_and_publish_are_registered_apart() -> None:
     hooks.subscribe("a:*")(one)
-
     assert registry.find(registry.publish, "a:1") is None
 
 
 def test_first_pattern_that_matches_wins() -> None:
     hooks.subscribe("a:b")(one)
     hooks.subscribe("a:*")(two)
-
     assert registry.find(registry.subscribe, "a:b") == (one, {})
     assert registry.find(registry.subscribe, "a:c") == (two, {})
 
@@ -78,20 +73,17 @@ def test_same_pattern_again_replaces_the_function_in_its_place() -> None:
     hooks.subscribe("a:*")(one)
     hooks.subscribe("*")(one)
     hooks.subscribe("a:*")(two)
-
     assert registry.find(registry.subscribe, "a:1") == (two, {})
     assert registry.find(registry.subscribe, "b:1") == (one, {})
 
 
 def test_method_is_named_as_its_function() -> None:
     assert hooks.rpc(one) is one
-
     assert registry.methods == {"one": one}
 
 
 def test_method_is_named_as_given() -> None:
     assert hooks.rpc("room.members")(one) is one
-
     assert registry.methods == {"room.members": one}
 
 

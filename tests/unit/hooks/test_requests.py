@@ -31,7 +31,6 @@ def test_credentials_are_not_shown() -> None:
 def test_user_who_is_not_active_is_nobody(active: bool) -> None:
     user = User.objects.create_user("ann", is_active=active)
     request = Request(client="C", user=str(user.pk), handshake=Handshake())
-
     assert request.get_user().is_authenticated is active
 
 
@@ -50,7 +49,6 @@ def test_django_user_is_read_once_and_when_it_is_used(django_assert_num_queries:
 
 async def test_user_of_an_anonymous_client_is_found_in_a_coroutine() -> None:
     request = Request(client="C", user="", handshake=Handshake())
-
     assert not (await request.aget_user()).is_authenticated
     assert not request.django_user.is_authenticated
 
@@ -74,5 +72,4 @@ def uuid_users(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.mark.parametrize("user", ["", "device-17", "17", "\0"])
 def test_id_that_no_user_of_the_site_can_have_is_nobody(uuid_users: None, user: str) -> None:
     request = Request(client="C", user=user, handshake=Handshake())
-
     assert not request.get_user().is_authenticated

@@ -163,7 +163,6 @@ async def test_failing_object_without_a_name_is_logged_too(
 ) -> None:
     with pytest.raises(InternalError):
         await runner.run(functools.partial(add, 1), "2")
-
     assert "functools.partial" in caplog.records[0].getMessage()
 
 
@@ -175,7 +174,6 @@ async def test_function_that_takes_too_long_is_an_internal_error(
 ) -> None:
     with pytest.raises(InternalError):
         await impatient.run(gate.wait)
-
     assert not gate.is_set()
     assert caplog.records[0].getMessage().endswith("took longer than 0.05 s")
 
@@ -252,10 +250,8 @@ async def test_functions_run_where_asgiref_does_not_let_threads_be_chosen(
     # what it would be like if a new version dropped what is not documented
     monkeypatch.setattr(SyncToAsync, "context_to_thread_executor", None)
     runner = Runner(WORKERS, TIMEOUT)
-
     assert await runner.run(add, 1, 2) == 3
     assert await runner.run(add_async, 1, 2) == 3
-
     await runner.close()
 
 

@@ -101,7 +101,6 @@ def test_value_without_a_json_form_is_refused(value: object, encoder: str, setti
     settings.REALTIME = {"json_encoder": encoder}
     if encoder and value == {None: 1}:
         return  # Python's encoder writes "null"
-
     with pytest.raises(TypeError):
         to_payload(value)
 
@@ -111,7 +110,6 @@ def test_value_that_contains_itself_is_refused(encoder: str, settings: Any) -> N
     settings.REALTIME = {"json_encoder": encoder}
     value: list[Any] = []
     value.append(value)
-
     with pytest.raises((TypeError, ValueError)):
         to_payload(value)
 
@@ -157,9 +155,7 @@ def test_encoder_of_the_site_decides_about_types_that_json_does_not_know() -> No
 @pytest.mark.parametrize("path", ["nowhere.Encoder", "json.dumps", "Encoder", f"{__name__}.Point"])
 def test_encoder_that_cannot_be_loaded_is_an_error_of_the_checks(path: str, settings: Any) -> None:
     settings.REALTIME = {"json_encoder": path}
-
     [message] = options_checks.check_json_encoder(sources.examine())
-
     assert message.id == "realtime.E024"
     with pytest.raises(ImportError):
         to_payload(1)

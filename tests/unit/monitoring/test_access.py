@@ -57,16 +57,13 @@ def test_without_a_key_the_empty_one_is_wrong(headers: Mapping[str, str]) -> Non
 )
 def test_address_is_in_a_network(address: str, allowed: bool) -> None:
     config = load({"metrics_addresses": ["127.0.0.1", "10.0.0.0/8", "fd00::/8"]})
-
     assert may_read(config, {}, address) is allowed
 
 
 @pytest.mark.parametrize("header", ["x-forwarded-for", "forwarded", "x-real-ip"])
 def test_address_of_an_undeclared_proxy_is_not_that_of_the_client(header: str) -> None:
     options = {"metrics_addresses": ["127.0.0.1"]}
-
     forwarded = {header: "203.0.113.9"}
-
     assert not may_read(load(options), forwarded, "127.0.0.1")
     # the address is that of the client only if it is read from X-Forwarded-For
     declared = load({**options, "trusted_proxies": 1})
@@ -75,5 +72,4 @@ def test_address_of_an_undeclared_proxy_is_not_that_of_the_client(header: str) -
 
 def test_key_counts_from_any_address() -> None:
     config = load({"metrics_key": KEY, "metrics_addresses": ["127.0.0.1"]})
-
     assert may_read(config, {"x-api-key": KEY, "x-forwarded-for": "203.0.113.9"}, "10.0.0.1")

@@ -80,7 +80,6 @@ async def test_text_has_each_metric_of_the_table_and_no_other(node: Node, name: 
 @pytest.mark.parametrize("name", PARSERS)
 async def test_labels_are_those_of_the_table(node: Node, name: str) -> None:
     accept, parse = PARSERS[name]
-
     for family in parse(exposition.text(await read(node), accept).body.decode()):
         metric = METRICS.get(family.name) or METRICS[f"{family.name}_total"]
         assert family.samples, f"{family.name} has no value"
@@ -122,7 +121,6 @@ async def test_values_are_those_of_the_node(node: Node) -> None:
 def test_hostile_labels_are_text_in_both_formats() -> None:
     label = 'a"\\\n} 1\n# EOF\n'
     values: figures.Figures = {"realtime_disconnects_total": {(label,): 1}}
-
     for accept, parse in PARSERS.values():
         (family,) = parse(exposition.text(values, accept).body.decode())
         assert [sample.labels for sample in family.samples] == [{"code": label}]

@@ -34,9 +34,7 @@ async def node(engine: ClusterEngine, clock: Clock) -> AsyncIterator[Node]:
 async def test_node_is_ready_until_it_drains(node: Node) -> None:
     readiness = Readiness()
     before = await readiness.of(node)
-
     node.begin_stop()
-
     assert (before, await readiness.of(node)) == (True, False)
 
 
@@ -46,16 +44,13 @@ async def test_node_that_begins_to_drain_during_the_question_is_not_ready(
     engine.hold(QUESTION)
     asking = asyncio.create_task(Readiness().of(node))
     await engine.reached(QUESTION)
-
     node.begin_stop()
     engine.go_on(QUESTION)
-
     assert not await asking
 
 
 async def test_node_without_redis_is_ready(clock: Clock) -> None:
     node = Node(load({}))
-
     assert await Readiness().of(node)
 
 
@@ -79,9 +74,7 @@ async def test_node_whose_engine_hangs_is_not_ready_after_a_second(
     engine.hold(QUESTION)
     asking = asyncio.create_task(Readiness().of(node))
     await engine.reached(QUESTION)
-
     await clock.advance(ENGINE_TIMEOUT)
-
     assert not await asking
     engine.go_on(QUESTION)
 

@@ -17,9 +17,7 @@ ROWS, OLDEST = "realtime_pending_rows", "realtime_pending_oldest_seconds"
 async def test_rows_are_counted_by_their_state() -> None:
     rows = CountedRows()
     rows.counters.relayed = 7
-
     read = await Counter().read(rows)
-
     assert read[ROWS] == {("waiting",): 3, ("scheduled",): 2, ("parked",): 1}
     assert read[OLDEST] == {(): 61.5}
     assert read["realtime_pending_relayed_total"]["published",] == 7

@@ -27,18 +27,14 @@ from tests.unit.pages.parts import elements, publish_before, request_begun
 @pytest.mark.parametrize("path", ["json", "ajson"])
 def test_header_has_the_positions(path: str) -> None:
     expected = [publish_before("orders:1"), publish_before("orders:2")]
-
     response = Client().get(f"/{path}", {"name": ["orders:1", "orders:2"]})
-
     assert json.loads(f"[{response.headers['Realtime-Position']}]") == expected
     assert response.headers["Access-Control-Expose-Headers"] == "Realtime-Position"
 
 
 def test_header_keeps_the_positions_of_earlier_calls() -> None:
     expected = [publish_before("orders:1"), publish_before("orders:2")]
-
     response = Client().get("/json", {"name": "orders:1", "more": ["orders:2", "orders:1"]})
-
     assert json.loads(f"[{response.headers['Realtime-Position']}]") == expected
 
 
@@ -46,15 +42,12 @@ def test_header_keeps_the_positions_of_earlier_calls() -> None:
 def test_header_that_no_call_wrote_is_replaced(other: str) -> None:
     expected = publish_before("orders:1")
     response = HttpResponse(headers={"Realtime-Position": other})
-
     set_positions(response, request_begun(**{"realtime.at": time.time()}), ["orders:1"])
-
     assert json.loads(response.headers["Realtime-Position"]) == expected
 
 
 def test_header_is_ascii() -> None:
     response = Client().get("/json", {"name": ["orders:1", "orders:ä\r\nSet-Cookie: a"]})
-
     (found,) = json.loads(f"[{response.headers['Realtime-Position']}]")
     assert found["channel"] == "orders:1"
 
@@ -72,9 +65,7 @@ def since_of(html: str) -> dict[str, Any]:
 
 def test_event_id_has_the_positions() -> None:
     first, second = publish_before("orders:1"), publish_before("orders:2")
-
     found = since_of(Client().get("/page", {"text": SINCE}).content.decode())
-
     assert found == {
         each["channel"]: StreamPosition(each["offset"], each["epoch"]) for each in (first, second)
     }
@@ -118,9 +109,7 @@ class Orders(RealtimePositionMixin, APIView):
 def test_view_of_rest_framework_has_the_positions() -> None:
     expected = publish_before("orders:7")
     request = request_begun(**{"realtime.at": time.time()})
-
     response = Orders.as_view()(request, team="7")
-
     found = json.loads(f"[{response.headers['Realtime-Position']}]")
     assert found[0] == expected
     assert [each["channel"] for each in found] == ["orders:7", "orders:all"]
@@ -129,9 +118,7 @@ def test_view_of_rest_framework_has_the_positions() -> None:
 @pytest.mark.parametrize("text", [site.TAG, site.TOKEN])
 def test_template_of_rest_framework_has_positions(text: str) -> None:
     expected = publish_before("$orders:42" if text == site.TOKEN else "orders:42")
-
     response = Client().get("/rest", {"text": text})
-
     (found,) = elements(response.content)
     assert found | expected == found
 
@@ -139,8 +126,6 @@ def test_template_of_rest_framework_has_positions(text: str) -> None:
 @pytest.mark.parametrize("team", ["ä", "none"])
 def test_view_of_rest_framework_without_positions(team: str) -> None:
     request = request_begun(**{"realtime.at": time.time()})
-
     response = Orders.as_view()(request, team=team)
-
     assert "orders:ä" not in response.headers.get("Realtime-Position", "")
     assert ("Realtime-Position" in response.headers) == (team == "ä")

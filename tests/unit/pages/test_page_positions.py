@@ -28,9 +28,7 @@ from tests.unit.pages.parts import OPTIONS, elements, publish_before, request_be
 @pytest.mark.parametrize("path", ["page", "apage", "later"])
 def test_page_has_the_position_from_before_its_queries(path: str) -> None:
     expected = publish_before()
-
     found = elements(Client().get(f"/{path}").content)
-
     assert found == [expected]
     assert realtime.position("orders:42").offset == expected["offset"] + 1
 
@@ -38,26 +36,20 @@ def test_page_has_the_position_from_before_its_queries(path: str) -> None:
 @pytest.mark.parametrize("path", ["page", "apage", "later"])
 async def test_page_has_the_position_from_before_its_queries_on_a_loop(path: str) -> None:
     expected = await asyncio.to_thread(publish_before)
-
     response = await AsyncClient().get(f"/{path}")
-
     assert elements(response.content) == [expected]
 
 
 def test_streamed_page_has_the_position_from_before_its_queries() -> None:
     expected = publish_before()
-
     response = Client().get("/streamed")
-
     assert elements(response.getvalue()) == [expected, expected]
 
 
 @pytest.mark.parametrize("at", [0, 1, 5, 20, 60, 100, 150, 200])
 def test_element_that_a_stream_cuts_has_its_position(at: int) -> None:
     expected = publish_before()
-
     response = Client().get("/cut", {"at": at})
-
     html = response.getvalue()
     assert elements(html) == [expected]
     assert html.startswith(b"<p><script ")
@@ -66,19 +58,15 @@ def test_element_that_a_stream_cuts_has_its_position(at: int) -> None:
 
 async def test_streamed_page_has_the_position_from_before_its_queries_on_a_loop() -> None:
     expected = await asyncio.to_thread(publish_before)
-
     response = await AsyncClient().get("/astreamed")
     stream: Any = response
     html = b"".join([chunk async for chunk in stream.streaming_content])
-
     assert elements(html) == [expected, expected]
 
 
 def test_cached_page_keeps_the_position_of_its_time() -> None:
     expected = publish_before()
-
     first, second = (Client().get("/cached") for _ in range(2))
-
     assert elements(first.content) == elements(second.content) == [expected]
     assert realtime.position("orders:42").offset == expected["offset"] + 1
 
@@ -87,9 +75,7 @@ def test_margin_makes_positions_older() -> None:
     expected = publish_before()
     with override_settings(REALTIME={**OPTIONS, "page_margin": 3600}):
         expected = publish_before()
-
         found = elements(Client().get("/page").content)
-
     assert found == [{**expected, "offset": 0}]
 
 
@@ -99,7 +85,6 @@ def test_page_makes_no_query_and_stays_public(
 ) -> None:
     with django_assert_num_queries(0):
         response = Client().get("/page")
-
     assert "Vary" not in response.headers
     assert "Cache-Control" not in response.headers
     assert not response.cookies
@@ -127,9 +112,7 @@ def test_channels_of_a_page_are_read_together(path: str, monkeypatch: pytest.Mon
 
 def test_channel_cannot_end_the_element() -> None:
     name = 'orders:</script><script>alert("1")//&<!--'
-
     html = Client().get("/page", {"text": site.MANY, "name": name}).content.decode()
-
     assert [each["channel"] for each in elements(html)] == [name, "orders:x", name]
     assert html.count("<script") == html.count("</script>") == 3
     assert "<!--" not in html
@@ -162,38 +145,30 @@ def element_of_the_tag() -> dict[str, Any]:
 def test_element_that_a_user_wrote_is_not_completed(path: str, changes: dict[str, Any]) -> None:
     publish_before("orders:7")
     text = forged(**element_of_the_tag() | changes)
-
     response = Client().get(f"/{path}", {"text": text + site.TAG})
     found = elements(response.getvalue())
-
     assert "offset" not in found[0]
     assert "offset" in found[1]
 
 
 def test_element_that_is_nested_too_deeply_is_left_alone() -> None:
     text = forged(a=1).replace("1", 5_000 * '{"a":' + "1" + 5_000 * "}")
-
     response = Client().post("/page", {"text": text})
-
     assert response.content == text.encode()
 
 
 def test_element_of_a_cache_outlives_a_change_of_the_key() -> None:
     text = forged(**element_of_the_tag())
-
     with override_settings(SECRET_KEY="newer", SECRET_KEY_FALLBACKS=[settings.SECRET_KEY]):
         kept = elements(Client().get("/page", {"text": text}).content)
     with override_settings(SECRET_KEY="newer"):
         lost = elements(Client().get("/page", {"text": text}).content)
-
     assert ["offset" in each for each in kept + lost] == [True, False]
 
 
 def test_name_of_the_type_of_a_page_may_be_in_capitals() -> None:
     expected = publish_before()
-
     response = Client().get("/page", {"type": "TEXT/HTML"})
-
     assert elements(response.content) == [expected]
 
 
@@ -230,7 +205,6 @@ def test_channel_without_recovery_is_a_mistake_of_the_site(
 
 def test_responses_that_are_no_pages_stay_as_they_are() -> None:
     html = Client().get("/plain").content
-
     assert [list(each) for each in elements(html)] == [["channel", "at", "signature"]]
 
 
@@ -256,7 +230,6 @@ def test_page_renders_while_the_engine_is_away(monkeypatch: pytest.MonkeyPatch) 
 
 def test_page_with_a_token_is_private() -> None:
     response = Client().get("/page", {"text": site.TOKEN})
-
     (found,) = elements(response.content)
     assert found["token"].count(".") == 2
     assert "offset" in found
@@ -270,13 +243,11 @@ def test_page_with_a_token_is_not_cached_by_the_site() -> None:
         publish_before("$orders:42")
         (found,) = elements(Client().get("/cached", {"text": site.TOKEN}).content)
         offsets.append(found["offset"])
-
     assert offsets == [1, 2]
 
 
 def test_streamed_page_cannot_have_a_token() -> None:
     response = Client().get("/streamed", {"text": site.TOKEN})
-
     with pytest.raises(ImproperlyConfigured, match="not streamed"):
         response.getvalue()
 
@@ -316,7 +287,6 @@ def test_asgi_application_notes_the_time_too() -> None:
     expected = publish_before()
     request = request_begun(**{"realtime.at": time.time()})
     publish_before()
-
     assert elements(site.render(request, site.TAG)) == [expected]
 
 
@@ -328,7 +298,6 @@ def test_request_that_was_not_noted_is_a_mistake_of_the_site(text: str) -> None:
 
 async def test_tag_on_a_loop_needs_the_middleware() -> None:
     request = request_begun(**{"realtime.at": time.time()})
-
     with pytest.raises(ImproperlyConfigured, match="PositionMiddleware"):
         site.render(request, site.TAG)
 
@@ -339,5 +308,4 @@ def test_process_with_the_dummy_engine_has_no_positions(service: TestService) ->
         serving.config()
         found = elements(Client().get("/page").content)
     service.start()
-
     assert found == [{"channel": "orders:42"}]

@@ -132,7 +132,6 @@ def test_page_without_anything_of_a_visitor_is_cached(tag: str) -> None:
     with override_settings(REALTIME=OPTIONS):
         first = Client().get("/cached", {"tag": tag})
         again = Client().get("/cached", {"tag": tag})
-
     assert "private" not in first.headers["Cache-Control"]
     assert again.headers["Expires"] == first.headers["Expires"]
 
@@ -140,7 +139,6 @@ def test_page_without_anything_of_a_visitor_is_cached(tag: str) -> None:
 @pytest.mark.parametrize("tag", ["realtime_token", "realtime_config"])
 def test_streamed_page_cannot_have_a_token(tag: str) -> None:
     response = Client().get("/streamed", {"tag": tag})
-
     with pytest.raises(ImproperlyConfigured, match="not streamed"):
         response.getvalue()
 
@@ -169,7 +167,6 @@ async def served(where: str, tag: str) -> dict[str, str]:
 async def test_application_says_it_where_there_is_no_middleware(tag: str) -> None:
     headers = await served("page", tag)
     public = await served("public", tag)
-
     assert (headers["cache-control"], headers["vary"]) == ("private", "Cookie")
     assert public["cache-control"] == "max-age=60, private"
     assert public["vary"] == "Accept, Cookie"
@@ -177,5 +174,4 @@ async def test_application_says_it_where_there_is_no_middleware(tag: str) -> Non
 
 async def test_application_leaves_other_pages_alone() -> None:
     headers = await served("public", "realtime_importmap")
-
     assert headers["cache-control"] == "public, max-age=60"

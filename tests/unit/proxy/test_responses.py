@@ -25,7 +25,6 @@ from realtime.proxy import responses
 def test_error_of_an_endpoint_may_be_temporary(error: dict[str, Any], temporary: bool) -> None:
     with pytest.raises(Error) as raised:
         responses.read(json.dumps({"error": error}).encode(), responses.data)
-
     assert raised.value.temporary is temporary
 
 
@@ -36,7 +35,6 @@ def test_error_of_an_endpoint_may_be_temporary(error: dict[str, Any], temporary:
 )
 def test_connect_endpoint_may_give_meta(result: dict[str, Any], expected: bytes | None) -> None:
     found = responses.read(json.dumps({"result": result}).encode(), responses.connect)
-
     assert found is not None
     meta = responses.meta(found)
     assert (None if meta is None else meta.json) == expected
