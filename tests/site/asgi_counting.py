@@ -12,8 +12,8 @@ from realtime.transports.asgi import Receive, Scope, Send
 from tests.site.asgi import application as site
 
 COUNTED = {
-    "realtime.transports.emulation.session.Session",
-    "realtime.transports.emulation.response.Response",
+    "realtime.transports.emulation.session.EmulatedSession",
+    "realtime.transports.emulation.response.SessionResponse",
     "realtime.transports.sockjs.websocket.SockJSTransport",
     "realtime.transports.asgi.Exchange",
     "realtime.clients.client.Client",

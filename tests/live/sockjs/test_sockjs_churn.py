@@ -132,7 +132,8 @@ async def churn(server: Server, count: int) -> None:
 def has_no_clients(counts: dict[str, int]) -> bool:
     """Return whether no session is left."""
     return not any(
-        counts[kind] for kind in ("Session", "Client", "Response", "Exchange", "SockJSTransport")
+        counts[kind]
+        for kind in ("EmulatedSession", "Client", "SessionResponse", "Exchange", "SockJSTransport")
     )
 
 
@@ -175,7 +176,7 @@ async def test_counts_tell_a_session_that_is_there(own_server: Callable[..., Ser
 
     counts = await left(server)
 
-    assert (counts["Session"], counts["Client"]) == (1, 1)
+    assert (counts["EmulatedSession"], counts["Client"]) == (1, 1)
     async with session.receive() as receiver:
         assert receiver.prelude
-        assert (await left(server))["Response"] == 1
+        assert (await left(server))["SessionResponse"] == 1
