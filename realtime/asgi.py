@@ -43,7 +43,6 @@ from realtime.transports.asgi import (
 from realtime.transports.bodies import ExpectedBody, Incoming
 from realtime.transports.every_path import every_path
 from realtime.transports.handshake import handshake
-from realtime.transports.last_response import last_response
 from realtime.transports.private_pages import with_privacy
 from realtime.transports.servers import daphne, signals, uvicorn_connections
 from realtime.transports.servers.garbage_collector import freeze_gc
@@ -119,6 +118,23 @@ def _trusts_page(node: Node | None, scope: Scope) -> bool:
     return node.hooks.trusts_page(handshake(scope, "json", extra, site_headers=site_headers))
 
 
+def _last_response(node: Node | None, scope: Scope, send: Send) -> Send:
+    """Return a `send` that ends the connection after this response, if the node is draining.
+
+    Callers keep connections open. The next request of theirs finds another process.
+    """
+    if node is None or not node.is_draining or not scope["http_version"].startswith("1"):
+        return send
+
+    async def send_and_close(event: Event) -> None:
+        if event["type"] == "http.response.start":
+            headers = [*event.get("headers", ()), (b"connection", b"close")]
+            event = {**event, "headers": headers}
+        await send(event)
+
+    return send_and_close
+
+
 class _Application:
     def __init__(
         self,
@@ -180,7 +196,7 @@ class _Application:
         if config is not None:
             path = path_of(scope)
             if node is not None and (method := self._api_method(path)) is not None:
-                exchange = Exchange(scope, receive, last_response(node, scope, send))
+                exchange = Exchange(scope, receive, _last_response(node, scope, send))
                 await server_api.serve(node, method, exchange, self._body_limit)
                 return
             if monitoring.serves(path, config):
@@ -204,7 +220,7 @@ class _Application:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
                 return
-        scope, send = with_privacy(site_scope, last_response(node, scope, send))
+        scope, send = with_privacy(site_scope, _last_response(node, scope, send))
         await self._django({**scope, BEGUN: time.time()}, receive, send)
 
     def _below_script_name(self, scope: Scope) -> Scope:

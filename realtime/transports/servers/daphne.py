@@ -118,9 +118,7 @@ def transport(
     Args:
         size_limit: largest incoming message in bytes; None for no limit.
     """
-    if not isinstance(send, functools.partial) or not send.args:
-        return None
-    protocol = send.args[0]
+    protocol = _behind(send)
     if not hasattr(protocol, "write_frame"):
         return None
     protocol.limit_messages(size_limit, {"type": TOO_LARGE})
@@ -134,19 +132,21 @@ def refuse_with(send: Send, status: int, headers: Headers) -> None:
         send: daphne's own.
         status: of an error; with another one daphne's own stays.
     """
-    if status < 400 or not isinstance(send, functools.partial) or not send.args:
-        return
-    if hasattr(send.args[0], "refuse_with"):
+    protocol = _behind(send)
+    if status >= 400 and hasattr(protocol, "refuse_with"):
         fields = [(name.decode("latin-1"), value.decode("latin-1")) for name, value in headers]
-        send.args[0].refuse_with(status, HTTPStatus(status).phrase, fields)
+        protocol.refuse_with(status, HTTPStatus(status).phrase, fields)
 
 
 def connection_of(send: Send) -> GuardedRequest | None:
     """Return the request behind daphne's own `send`; None for any other, or a wrapped one."""
-    if not isinstance(send, functools.partial) or not send.args:
-        return None
-    request = send.args[0]
+    request: Any = _behind(send)
     return request if hasattr(request, "backlog_bytes") and hasattr(request, "abort") else None
+
+
+def _behind(send: Send) -> Any:
+    """Return what daphne's own `send` is of: a WebSocket or a request; None for any other."""
+    return send.args[0] if isinstance(send, functools.partial) and send.args else None
 
 
 class DaphneTransport(WebSocketTransport):

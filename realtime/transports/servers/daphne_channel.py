@@ -30,7 +30,7 @@ class TimedChannel(_Channel):  # type: ignore[misc]
 
     timeOut: float | None  # noqa: N815 - Twisted's name
     opens: Callable[[Any, PlainHandshake], bool] = staticmethod(lambda channel, handshake: False)
-    """Opens a WebSocket for a plain handshake; see `daphne_plain.opener`."""
+    """Opens a WebSocket for a plain handshake; see `daphne_protocol.opener`."""
     answers: Callable[[Any, PlainPost], bool] = staticmethod(lambda channel, post: False)
     """Runs the application for a plain request; see `daphne_api.answerer`."""
     requests: list[Any]

@@ -24,6 +24,7 @@ from daphne.ws_protocol import WebSocketProtocol
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
+from realtime.transports.asgi import Event
 from realtime.transports.sending import CLOSE_TIMEOUT
 from realtime.transports.servers.daphne_channel import (
     backlog_of,
@@ -31,7 +32,7 @@ from realtime.transports.servers.daphne_channel import (
     write_to_socket,
 )
 from realtime.transports.servers.daphne_request import ROOT_PATH
-from realtime.transports.servers.plain import HEAD_MAX_BYTES, PlainHandshake, plain_messages
+from realtime.transports.servers.plain import HEAD_MAX_BYTES, PlainHandshake, plain_events
 
 NORMAL_CLOSURE = 1000
 PING_FRAME = 0x89
@@ -219,16 +220,15 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             self.data += data
             if len(self.data) > HEAD_MAX_BYTES:
                 self.transport.abortConnection()
-        elif not self._reads_messages or (messages := self._messages(data)) is None:
+        elif not self._reads_messages or (events := self._plain_events(data)) is None:
             super().dataReceived(data)
         else:
             self.last_ping = time.time()
-            for message in messages:
-                kind = "text" if isinstance(message, str) else "bytes"
-                self.application_queue.put_nowait({"type": "websocket.receive", kind: message})
+            for event in events:
+                self.application_queue.put_nowait(event)
 
-    def _messages(self, data: bytes) -> list[str | bytes] | None:
-        """Return the messages that these bytes are; None if autobahn has to read them."""
+    def _plain_events(self, data: bytes) -> list[Event] | None:
+        """Return the events of these bytes; None if autobahn has to read them."""
         if (
             self.state != self.STATE_OPEN
             or self.data
@@ -239,7 +239,7 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             or self.autoPingTimeoutCall is not None  # any message cancels it
         ):
             return None
-        return plain_messages(data, self.maxMessagePayloadSize or MESSAGE_MAX_BYTES)
+        return plain_events(data, self.maxMessagePayloadSize or MESSAGE_MAX_BYTES)
 
     def limit_messages(self, size_limit: int | None, too_large: dict[str, Any]) -> None:
         """Limit the incoming messages, in place of daphne's own limit.

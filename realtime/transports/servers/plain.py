@@ -15,6 +15,8 @@ import re
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple, TypeAlias
 
+from realtime.transports.asgi import Event
+
 HEAD_MAX_BYTES = 8 * 1024
 """Larger heads are left to the server, and its limits."""
 HEADERS_MAX = 64
@@ -153,8 +155,8 @@ def _headers(
     return headers
 
 
-def plain_messages(data: bytes, limit: int) -> list[str | bytes] | None:
-    """Return the messages that these bytes are, each in one masked frame, text or binary.
+def plain_events(data: bytes, limit: int) -> list[Event] | None:
+    """Return the events of the messages that these bytes are, each in one masked frame.
 
     Args:
         data: what came where a frame may begin.
@@ -163,7 +165,7 @@ def plain_messages(data: bytes, limit: int) -> list[str | bytes] | None:
     Returns:
         None if they have another form.
     """
-    messages: list[str | bytes] = []
+    events: list[Event] = []
     begin, size = 0, len(data)
     while begin < size:
         if size - begin < 6:
@@ -180,12 +182,15 @@ def plain_messages(data: bytes, limit: int) -> list[str | bytes] | None:
             return None
         mask = (data[start - 4 : start] * (length // 4 + 1))[:length]
         payload = (int.from_bytes(data[start:end]) ^ int.from_bytes(mask)).to_bytes(length)
-        try:
-            messages.append(payload if first == _FIN_BINARY else payload.decode())
-        except UnicodeDecodeError:
-            return None
+        if first == _FIN_BINARY:
+            events.append({"type": "websocket.receive", "bytes": payload})
+        else:
+            try:
+                events.append({"type": "websocket.receive", "text": payload.decode()})
+            except UnicodeDecodeError:
+                return None
         begin = end
-    return messages
+    return events
 
 
 def are_frames(data: bytes) -> bool:

@@ -90,22 +90,15 @@ class UvicornTransport(WebSocketTransport):
         return 0 if protocol.writable.is_set() else self.backlog
 
 
-class ResponseConnection:
+class UvicornResponse:
     """The connection of an HTTP response. See `streaming.transport.PeerConnection`."""
 
     def __init__(self, transport: asyncio.WriteTransport) -> None:
-        self._transport = transport
-
-    def backlog_bytes(self) -> int:
-        """Return bytes that were written and have not left."""
-        return self._transport.get_write_buffer_size()
-
-    def abort(self) -> None:
-        """Drop the connection: uvicorn would wait for a peer that does not read."""
-        self._transport.abort()
+        self.backlog_bytes = transport.get_write_buffer_size
+        self.abort = transport.abort  # uvicorn would wait for a peer that does not read
 
 
-def connection_of(send: Send) -> ResponseConnection | None:
+def connection_of(send: Send) -> UvicornResponse | None:
     """Return the connection of uvicorn's own `send`; None for any other, or a wrapped one."""
     cycle = getattr(send, "__self__", None)
     if not type(cycle).__module__.startswith(_HTTP_PROTOCOLS):
@@ -113,7 +106,7 @@ def connection_of(send: Send) -> ResponseConnection | None:
     transport: Any = getattr(cycle, "transport", None)
     if not all(hasattr(transport, name) for name in ("abort", "get_write_buffer_size")):
         return None
-    return ResponseConnection(transport)
+    return UvicornResponse(transport)
 
 
 @contextmanager

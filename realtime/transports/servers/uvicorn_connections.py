@@ -33,8 +33,8 @@ from realtime.transports.handshake import HEAD_TIMEOUT
 from realtime.transports.servers.plain import (
     PlainHandshake,
     are_frames,
+    plain_events,
     plain_handshake,
-    plain_messages,
 )
 from realtime.transports.servers.uvicorn import PROTOCOL
 
@@ -298,22 +298,21 @@ class FreedSocket(asyncio.Protocol):
         conn = self.conn
         if self._is_plain:
             if conn.state is _websockets.OPEN and conn.current_size is None:
-                messages = plain_messages(data, conn.max_message_size or MESSAGE_MAX_BYTES)
-                if messages is not None:
-                    self._take(messages)
+                events = plain_events(data, conn.max_message_size or MESSAGE_MAX_BYTES)
+                if events is not None:
+                    self._take(events)
                     return
             # otherwise a part of a frame is left in the parser
             self._is_plain = are_frames(data)
         super().data_received(data)
 
-    def _take(self: Any, messages: list[str | bytes]) -> None:
+    def _take(self: Any, events: list[Event]) -> None:
         if self.close_sent:
             return  # as uvicorn: the application has ended
-        for message in messages:
-            kind = "text" if isinstance(message, str) else "bytes"
-            self.queue.put_nowait({"type": "websocket.receive", kind: message})
+        for event in events:
+            self.queue.put_nowait(event)
         # uvicorn pauses for each message, and resumes when the application takes it
-        if not self.read_paused and not (self._is_awaited and len(messages) == 1):
+        if not self.read_paused and not (self._is_awaited and len(events) == 1):
             self.read_paused = True
             self.transport.pause_reading()
         self._is_awaited = False
