@@ -32,7 +32,7 @@ def decode_params(method: str, params: bytes) -> Any:
     """
     decode = methods.METHODS[methods.METHOD_NUMBERS[method]].decode
     try:
-        return None if decode is None else decode(params)
+        return decode(params)
     except Malformed:
         return None
 

@@ -46,10 +46,10 @@ from realtime.pages.page_config import endpoint
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.protocol.v2.codes import CLOSES
 from realtime.server_api import operations, overview
+from realtime.server_api.arguments import Position
 from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.functions import Channels
 from realtime.server_api.overview import Subscribers
-from realtime.server_api.publishing import Position
 from realtime.serving import serving
 
 from .answering import Unavailable, answering, unanswered

@@ -37,9 +37,15 @@ class _APIView(APIView):
     throttle_classes = ()
     versioning_class = None
 
-    def refuse(self, request: HttpRequest) -> http.Response | None:
-        """Return the response that refuses a request by its head, or None."""
-        raise NotImplementedError
+    def head(self, request: HttpRequest) -> http.Head:
+        """Return what counts of the head of a request."""
+        return http.Head(
+            request.method or "",
+            request.META.get("QUERY_STRING", ""),
+            request.headers.get("X-API-Key"),
+            request.headers.get("Authorization"),
+            request.headers.get("X-Centrifugo-Error-Mode"),
+        )
 
     async def handle(self, member: Member, request: HttpRequest, body: bytes) -> http.Response:
         """Return the response to a request that was not refused."""
@@ -49,7 +55,7 @@ class _APIView(APIView):
         """Refuse a request, or pass it on to `post`. Called for every HTTP method."""
         self.kwargs = kwargs
         try:
-            refused = self.refuse(request)
+            refused = http.refuse(sources.current(), self.head(request))
         except InvalidOptions as error:
             logger.error("The server API cannot be served: %s", error)
             refused = http.UNAVAILABLE
@@ -81,14 +87,9 @@ class _APIView(APIView):
 class CommandView(_APIView):
     """POST one or more commands; see docs/http-api.md."""
 
-    def refuse(self, request: HttpRequest) -> http.Response | None:
-        """See `server_api.http.refuse`."""
-        return http.refuse(
-            sources.current(),
-            request.method or "",
-            request.headers.get("Authorization", ""),
-            request.META.get("QUERY_STRING", ""),
-        )
+    def head(self, request: HttpRequest) -> http.Head:
+        """As for methods, without the header X-API-Key."""
+        return super().head(request)._replace(key=None)
 
     async def handle(self, member: Member, request: HttpRequest, body: bytes) -> http.Response:
         """See `server_api.http.handle`."""
@@ -98,23 +99,9 @@ class CommandView(_APIView):
 class MethodView(_APIView):
     """POST the params of one method, which the path names; see docs/http-api.md."""
 
-    def refuse(self, request: HttpRequest) -> http.Response | None:
-        """See `server_api.http_v2.refuse`."""
-        return http_v2.refuse(sources.current(), _head(request))
-
     async def handle(self, member: Member, request: HttpRequest, body: bytes) -> http.Response:
         """See `server_api.http_v2.handle`."""
-        return await http_v2.handle(member, self.kwargs["name"], _head(request), body)
-
-
-def _head(request: HttpRequest) -> http_v2.Head:
-    return http_v2.Head(
-        request.method or "",
-        request.META.get("QUERY_STRING", ""),
-        request.headers.get("X-API-Key"),
-        request.headers.get("Authorization"),
-        request.headers.get("X-Centrifugo-Error-Mode"),
-    )
+        return await http_v2.handle(member, self.kwargs["name"], self.head(request), body)
 
 
 def _response(response: http.Response) -> HttpResponse:

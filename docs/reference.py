@@ -7,7 +7,7 @@ page does not, so no public name changes unseen.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from importlib import import_module
 from types import ModuleType
 from typing import Any, ForwardRef
@@ -60,14 +60,16 @@ def _signature(name: str, value: Any) -> str:
     except ValueError:
         return f"{kind}{name}"
     returns = "" if kind else _annotation(" -> ", signature.return_annotation)
-    parameters = list(_parameters(signature))
+    names = {} if name.startswith("await ") else getattr(value, "__globals__", {})
+    parameters = list(_parameters(signature, names))
     text = f"{kind}{name}({', '.join(parameters)}){returns}"
     if len(text) <= WIDTH:
         return text
     return f"{kind}{name}(\n" + "".join(f"    {each},\n" for each in parameters) + f"){returns}"
 
 
-def _parameters(signature: inspect.Signature) -> Iterator[str]:
+def _parameters(signature: inspect.Signature, names: Mapping[str, Any]) -> Iterator[str]:
+    """Yield the parameters; the keywords of a `TypedDict` among `names` are spelt out."""
     before: object = None
     for parameter in signature.parameters.values():
         kind = parameter.kind
@@ -77,6 +79,12 @@ def _parameters(signature: inspect.Signature) -> Iterator[str]:
             yield "*"
         before = kind
         annotation = _annotation(": ", parameter.annotation)
+        options = names.get(annotation.removeprefix(": Unpack[").removesuffix("]"))
+        if options is not None and kind is parameter.VAR_KEYWORD:
+            yield "*"
+            for option, hint in options.__annotations__.items():
+                yield f"{option}{_annotation(': ', hint)} = ..."
+            continue
         default = "" if parameter.default is parameter.empty else repr(parameter.default)
         equals = f" = {default}" if annotation else f"={default}"
         stars = "*" * (kind is parameter.VAR_POSITIONAL) + "**" * (kind is parameter.VAR_KEYWORD)

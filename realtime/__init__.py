@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from realtime.engine.nodes import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
+    from realtime.server_api.arguments import Position
     from realtime.server_api.blocks import (
         ablock,
         ablocked,
@@ -70,7 +71,6 @@ if TYPE_CHECKING:
         subscribers,
     )
     from realtime.server_api.publishing import (
-        Position,
         abroadcast,
         apublish,
         apublish_many,
@@ -165,7 +165,6 @@ _CONNECTING = (
     "unsubscribe",
 )
 _PUBLISHING = (
-    "Position",
     "abroadcast",
     "apublish",
     "apublish_many",
@@ -181,6 +180,7 @@ _MODULES = {
     **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
     "NodeStatus": "realtime.engine.nodes",
+    "Position": "realtime.server_api.arguments",
     "observer_token": "realtime.tokens",
     **dict.fromkeys(("TypedChannel", "TypedChannels", "channel"), "realtime.typed.declaring"),
 }

@@ -71,6 +71,8 @@ class NewPublication(msgspec.Struct, frozen=True, gc=False):
     """Deliver it only: it is not kept, and has no position."""
     version: Version | None = None
     """The version of what it shows, if that has versions."""
+    expect: StreamPosition | None = None
+    """The top of the channel without which it is not published; the epoch "" is any."""
 
 
 class Member:
@@ -128,14 +130,12 @@ class Member:
             self.counters.published_by_clients += 1
         return published.position
 
-    async def publish_new(
-        self, new: NewPublication, options: ChannelOptions
-    ) -> StreamPosition | None:
+    async def publish_new(self, new: NewPublication, options: ChannelOptions) -> Published:
         """As `publish`, for a publication of the site or of the HTTP API."""
         publish = self.broker.publish if self.spans is None else self._publish_traced
         published = await publish(self._outgoing(new, options))
         self.counters.published_by_server += 1
-        return published.position
+        return published
 
     async def publish_many(
         self, publications: Sequence[tuple[NewPublication, ChannelOptions]]
@@ -169,7 +169,10 @@ class Member:
         if new.skip_history:
             options = NOT_KEPT
         publication = self._publication(new.data, options, None, new.tags)
-        return Outgoing(new.channel, publication, options, new.once, new.version)
+        expect: StreamPosition | int | None = new.expect
+        if isinstance(expect, StreamPosition) and not expect.epoch:
+            expect = expect.offset
+        return Outgoing(new.channel, publication, options, new.once, new.version, expect)
 
     def _publication(
         self,
@@ -195,7 +198,7 @@ class Member:
 
     async def subscribe_some(self, message: SubscribeSome) -> None:
         """Subscribe connections to a channel."""
-        await self._send_control(message)
+        await self.send_control(message)
 
     async def unsubscribe_user(
         self, user: UserID, channel: ChannelName, *, client: ClientID = "", session: str = ""
@@ -209,11 +212,11 @@ class Member:
         message: ControlMessage = Unsubscribe(user, channel)
         if client or session:
             message = UnsubscribeSome(user=user, client=client, session=session, channel=channel)
-        await self._send_control(message)
+        await self.send_control(message)
 
     async def ask_again(self, user: UserID, channel: ChannelName) -> None:
         """Ask the site again about a user's subscriptions to a channel; "" means to each."""
-        await self._send_control(Unsubscribe(user, channel, ask=True))
+        await self.send_control(Unsubscribe(user, channel, ask=True))
 
     async def disconnect_user(
         self,
@@ -242,7 +245,7 @@ class Member:
                 reconnect=disconnect.reconnect,
                 keep=tuple(keep),
             )
-        await self._send_control(message)
+        await self.send_control(message)
 
     async def refresh_user(
         self,
@@ -260,7 +263,7 @@ class Member:
             info: their connection info; None: it stays as it is.
         """
         text = None if info is None else info.raw.decode()
-        await self._send_control(
+        await self.send_control(
             RefreshSome(user=user, client=client, session=session, expires_at=expires_at, info=text)
         )
 
@@ -269,7 +272,7 @@ class Member:
     ) -> None:
         """Close a user's connections of one auth session; "" refreshes those of all of them."""
         code = (disconnect or DisconnectForced()).code
-        await self._send_control(EndAuthSession(user, auth_session, code))
+        await self.send_control(EndAuthSession(user, auth_session, code))
 
     async def block_user(self, user: UserID, until: float) -> None:
         """Close a user's connections at every node, and refuse new ones.
@@ -294,7 +297,7 @@ class Member:
         try:
             if self.limits is not None:
                 message = replace(message, version=await self.limits.blocked_version())
-            await self._send_control(message)
+            await self.send_control(message)
         except NoReply:
             raise
         except EngineUnavailable as error:
@@ -304,7 +307,7 @@ class Member:
         """Return the users who are blocked, and when that ends, Unix seconds."""
         return {} if self.limits is None else (await self.limits.blocked()).ends
 
-    async def _send_control(self, message: ControlMessage) -> None:
+    async def send_control(self, message: ControlMessage) -> None:
         """Send a control message to every node."""
         message = replace(message, origin=self.uid)
         publication = self._publication(control.encode(message), CONTROL_OPTIONS)

@@ -62,11 +62,11 @@ class RequestLog:
         entries = self._entries(publications)
         begun = time.perf_counter()
 
-        def sent(positions: P) -> P:
-            for entry, position in zip(entries, positions, strict=False):
+        def sent(outcomes: P) -> P:
+            for entry, position in zip(entries, [each.position for each in outcomes], strict=False):
                 entry["state"] = SENT_LATER if entry["state"] == DEFERRED else SENT
                 entry["position"] = _position(position and (position.offset, position.epoch))
-            return positions
+            return outcomes
 
         try:
             yield sent

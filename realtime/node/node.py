@@ -163,7 +163,7 @@ class Node(NodeParts):
     async def blocked(self) -> Mapping[UserID, float]:
         return self.blocks.current() if self.limits is None else await super().blocked()
 
-    async def _send_control(self, message: ControlMessage) -> None:
+    async def send_control(self, message: ControlMessage) -> None:
         """Apply a control message here, and send it to the other nodes.
 
         Raises:
@@ -175,7 +175,7 @@ class Node(NodeParts):
         if self.cluster is None:
             return
         try:
-            await super()._send_control(message)
+            await super().send_control(message)
         except EngineUnavailable as error:
             if applied:
                 raise NoReply(f"done at this node: {error}") from None

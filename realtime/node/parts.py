@@ -131,7 +131,7 @@ class NodeParts(Member):
         self.flood_debts = FloodDebts(self.loop.time)
         self.user_limits = UserLimits(self.context, self.hub, self.limits)
         self.has_rates = not (self.command_rates is None and self.user_limits.rates is None)
-        self.single_connection = SingleConnection(config, self.hub, self._send_control)
+        self.single_connection = SingleConnection(config, self.hub, self.send_control)
 
     def _make_links(self) -> None:
         """Make what the node has to do with other nodes, and with operators."""

@@ -10,7 +10,7 @@ from msgspec import Struct
 from realtime.cluster.member import Member
 from realtime.operators.questions import ActivityAnswer, AskActivity, NodeFigures, Order
 from realtime.protocol.messages import ChannelName
-from realtime.server_api.operations.queries import numbers_of_subscribers
+from realtime.server_api.operations import numbers_of_subscribers
 
 
 class BusyChannel(Struct, frozen=True):

@@ -26,7 +26,7 @@ from django.utils.crypto import constant_time_compare
 from django.utils.html import escape, json_script
 from django.utils.safestring import SafeString, mark_safe
 
-from realtime.server_api.publishing import Position
+from realtime.server_api.arguments import Position
 
 _OPEN = '<script type="application/json"'
 MARK = f"{_OPEN} data-realtime-channel".encode()

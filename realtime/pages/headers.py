@@ -22,7 +22,7 @@ from realtime.pages import page_positions
 from realtime.pages.elements import as_json
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
-from realtime.server_api.publishing import Position
+from realtime.server_api.arguments import Position
 
 logger = logging.getLogger("realtime.pages")
 

@@ -31,7 +31,7 @@ from realtime.errors import (
     NotServing,
 )
 from realtime.protocol.messages import StreamPosition
-from realtime.server_api.publishing import Position
+from realtime.server_api.arguments import Position
 from realtime.serving import serving
 from realtime.tracing.recording import recorder
 from realtime.transports.asgi import BEGUN

@@ -1,18 +1,93 @@
-"""Arguments of the publishing functions, checked and made into publications."""
+"""Options of the publishing functions: explained here, checked, and made into publications."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, NamedTuple, TypedDict
 
 from msgspec.structs import replace
 
 from realtime.channel_rules import name, names
 from realtime.cluster.member import NewPublication
-from realtime.engine.once import MAX_ONCE_LIFETIME, Once
+from realtime.engine.once import MAX_ONCE_LIFETIME, ONCE_LIFETIME, Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.hooks.site_values import to_payload
 from realtime.payload import site_text
-from realtime.protocol.messages import UINT64_MAX
+from realtime.protocol.messages import UINT64_MAX, StreamPosition
+
+
+class _Place(NamedTuple):
+    offset: int
+    epoch: str
+
+
+class Position(_Place):
+    """A place in a channel's stream: `offset` counts publications from 1 within `epoch`."""
+
+    kept: bool = True
+    """False: `publish` published nothing, because the idempotency key was used, the version is not
+    newer, or the channel is not where `expect` says. Equality does not look at it."""
+
+
+class AsyncManyOptions(TypedDict, total=False):
+    """Options of `apublish_many`."""
+
+    once: str | None
+    """An idempotency key. The same key in the same channel publishes once, whichever processes
+    ask: a repetition publishes nothing. A call with several publications, repeated with the same
+    ones in the same order, publishes only those that the first call did not."""
+    once_lifetime: int
+    """Whole seconds for which the key is remembered; 300 by default."""
+    tags: Mapping[str, str] | None
+    """Text by which subscribers can filter."""
+    skip_history: bool
+    """Deliver the publication only; it is not kept and has no position."""
+    fail_silently: bool
+    """Drop what cannot be published because this process reaches no clients, or because Redis is
+    away, instead of raising NotServing or EngineUnavailable."""
+    durable: bool | None
+    """True writes a row into the site's database, in the transaction that is under way; serving
+    processes publish it after the commit, whatever dies in between. None: as the channel option
+    `durable` says, if `on_commit` is True. Needs the app realtime.pending."""
+    at: datetime | timedelta | None
+    """When to publish: a datetime with a time zone, or a timedelta from now. Such a publication is
+    durable."""
+    using: str | None
+    """Alias of the database for the row; None: that of the transaction."""
+
+
+class ManyOptions(AsyncManyOptions, total=False):
+    """Options of `publish_many`."""
+
+    on_commit: bool
+    """True by default; False publishes at once, also inside a transaction."""
+
+
+class AsyncPublishOptions(AsyncManyOptions, total=False):
+    """Options of `apublish` and `abroadcast`."""
+
+    version: int | None
+    """The version of what the data show, from 1 on. In channels with history, a publication whose
+    version is not newer than the last one in the channel is not published."""
+    version_epoch: str
+    """The run in which versions grow. The first version of another run is newer than all before
+    it; "" is any run."""
+    expect: Position | int | None
+    """The position, or the offset in whatever epoch, of the last publication in the channel; 0
+    before the first. If it is another one by now, nothing is published. The answer cannot wait: in
+    a transaction this needs `on_commit=False`, and such a publication is never durable."""
+
+
+class PublishOptions(AsyncPublishOptions, ManyOptions, total=False):
+    """Options of `publish` and `broadcast`."""
+
+
+def check_names(options: Mapping[str, Any], known: Any) -> None:
+    """Raise TypeError for an option that a function does not have. `known`: its TypedDict."""
+    if not options.keys() <= known.__optional_keys__:
+        [option, *_] = options.keys() - known.__optional_keys__
+        raise TypeError(f"unexpected keyword argument {option!r}")
 
 
 def whole(what: str, number: object) -> int:
@@ -20,6 +95,26 @@ def whole(what: str, number: object) -> int:
     if not isinstance(number, int) or isinstance(number, bool):
         raise TypeError(f"{what} must be a whole number, not {type(number).__name__}")
     return number
+
+
+def distinct(channels: Iterable[str]) -> list[str]:
+    """Return the names of channels, each once; raise TypeError if they are not names."""
+    return list(dict.fromkeys(names(channels)))
+
+
+def stream_position(position: Position | int | None) -> StreamPosition | None:
+    """Return the position that a site gives; a number is an offset in whatever epoch.
+
+    Raises:
+        TypeError: it is not one.
+        ValueError: the offset is less than 0.
+    """
+    if position is None:
+        return None
+    offset, epoch = position if isinstance(position, tuple) else (position, "")
+    if whole("an offset", offset) < 0:
+        raise ValueError(f"an offset is 0 or more, not {offset}")
+    return StreamPosition(offset, site_text("an epoch", epoch))
 
 
 def once_of(key: str | None, lifetime: int) -> Once | None:
@@ -36,22 +131,18 @@ def once_of(key: str | None, lifetime: int) -> Once | None:
     return Once(key, int(lifetime))
 
 
-def versioned(
-    publications: list[NewPublication], number: int | None, epoch: str
-) -> list[NewPublication]:
-    """Give publications a version, if there is one."""
-    if number is None and epoch == "":
-        return publications
+def version_of(number: int | None, epoch: str) -> Version | None:
+    """Return a version; raise TypeError or ValueError if it is not one."""
     epoch = site_text("version_epoch", epoch)
     if number is None:
         if epoch:
             raise ValueError("version_epoch needs a version")
-        return publications
+        return None
     if not 1 <= whole("version", number) <= UINT64_MAX:
         raise ValueError(f"a version is 1 to {UINT64_MAX}, not {number}")
     if len(epoch) > MAX_EPOCH_LENGTH:
         raise ValueError(f"version_epoch has at most {MAX_EPOCH_LENGTH} characters")
-    return [replace(new, version=Version(int(number), epoch)) for new in publications]
+    return Version(int(number), epoch)
 
 
 def tags_of(tags: Mapping[str, str] | None) -> dict[str, str] | None:
@@ -66,63 +157,52 @@ def tags_of(tags: Mapping[str, str] | None) -> dict[str, str] | None:
     }
 
 
-def single(
-    channel: str,
-    data: object,
-    once: str | None,
-    once_lifetime: int,
-    tags: Mapping[str, str] | None,
-    skip_history: bool,
-    version: int | None,
-    version_epoch: str,
-) -> list[NewPublication]:
-    """Return one publication; errors as those of the other functions.
+def _extras(options: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the fields of a `NewPublication` that options set."""
+    fields: dict[str, Any] = {"skip_history": options.get("skip_history", False)}
+    if "tags" in options:
+        fields["tags"] = tags_of(options["tags"])
+    if "once" in options:
+        fields["once"] = once_of(options["once"], options.get("once_lifetime", ONCE_LIFETIME))
+    if "version" in options or "version_epoch" in options:
+        fields["version"] = version_of(options.get("version"), options.get("version_epoch", ""))
+    if "expect" in options:
+        fields["expect"] = stream_position(options["expect"])
+    return fields
 
-    Nearly all have none of what is optional, so nothing is called for it.
+
+def single(channel: str, data: object, options: AsyncPublishOptions) -> list[NewPublication]:
+    """Return one publication. Nearly all have no options, so nothing is called for them.
+
+    Raises:
+        TypeError: the data have no JSON form, or an option has the wrong type.
+        ValueError: an option has a wrong value.
     """
-    new = NewPublication(
-        name(channel),
-        to_payload(data),
-        None if tags is None else tags_of(tags),
-        None if once is None else once_of(once, once_lifetime),
-        skip_history,
-    )
-    if version is None and version_epoch == "":
-        return [new]
-    return versioned([new], version, version_epoch)
+    if not options:
+        return [NewPublication(name(channel), to_payload(data))]
+    return [NewPublication(name(channel), to_payload(data), **_extras(options))]
 
 
-def encoded(
-    publications: Iterable[tuple[str, object]],
-    once: Once | None,
-    tags: Mapping[str, str] | None,
-    skip_history: bool,
+def several(
+    publications: Iterable[tuple[str, object]], options: AsyncManyOptions
 ) -> list[NewPublication]:
-    """Return (channel, data) pairs as publications; raise TypeError for data without JSON form."""
-    tags = tags_of(tags)
-    return [
-        NewPublication(name(channel), to_payload(data), tags, once, skip_history)
-        for channel, data in publications
-    ]
+    """Return (channel, data) pairs as publications; errors as `single`.
 
-
-def numbered(publications: list[NewPublication]) -> list[NewPublication]:
-    """Give each publication an idempotency key of its own: one channel may get several."""
-    return [
-        new if new.once is None else replace(new, once=new.once._replace(number=index))
-        for index, new in enumerate(publications)
+    Each has an idempotency key of its own: one channel may get several.
+    """
+    extras = _extras(options)
+    new = [
+        NewPublication(name(channel), to_payload(data), **extras) for channel, data in publications
     ]
+    once = extras.get("once")
+    if once is None:
+        return new
+    return [replace(each, once=once._replace(number=index)) for index, each in enumerate(new)]
 
 
 def to_each(
-    channels: Iterable[str],
-    data: object,
-    once: Once | None,
-    tags: Mapping[str, str] | None,
-    skip_history: bool,
+    channels: Iterable[str], data: object, options: AsyncPublishOptions
 ) -> list[NewPublication]:
-    """Return a publication of the same data for each channel; errors as `encoded`."""
-    payload, tags = to_payload(data), tags_of(tags)
-    return [
-        NewPublication(channel, payload, tags, once, skip_history) for channel in names(channels)
-    ]
+    """Return a publication of the same data for each channel; errors as `single`."""
+    payload, extras = to_payload(data), _extras(options)
+    return [NewPublication(channel, payload, **extras) for channel in names(channels)]

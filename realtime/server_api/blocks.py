@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import time
 from datetime import UTC, datetime
+from functools import partial
 from typing import Any
 
 from realtime.hooks.site_values import user_id
@@ -33,8 +34,8 @@ def block(user: Any, seconds: float) -> list[str]:
         TypeError: `user` is neither a user nor an ID, or `seconds` is not a number.
         ValueError: `seconds` is not between 0 and ten years.
     """
-    name, until = user_id(user), _until(seconds)
-    return serving.call(lambda member: operations.block(member, name, until), async_name="ablock")
+    work = partial(operations.block, user=user_id(user), until=_until(seconds))
+    return serving.call(work, async_name="ablock")
 
 
 async def ablock(user: Any, seconds: float) -> list[str]:
@@ -42,8 +43,8 @@ async def ablock(user: Any, seconds: float) -> list[str]:
 
     Async version of `block`.
     """
-    name, until = user_id(user), _until(seconds)
-    return await serving.acall(lambda member: operations.block(member, name, until))
+    work = partial(operations.block, user=user_id(user), until=_until(seconds))
+    return await serving.acall(work)
 
 
 def _until(seconds: float) -> float:
@@ -68,14 +69,13 @@ def unblock(user: Any) -> list[str]:
         BadRequest: code 107, the user is anonymous.
         TypeError: `user` is neither a user nor an ID.
     """
-    name = user_id(user)
-    return serving.call(lambda member: operations.unblock(member, name), async_name="aunblock")
+    work = partial(operations.unblock, user=user_id(user))
+    return serving.call(work, async_name="aunblock")
 
 
 async def aunblock(user: Any) -> list[str]:
     """Let a user connect again. Async version of `unblock`."""
-    name = user_id(user)
-    return await serving.acall(lambda member: operations.unblock(member, name))
+    return await serving.acall(partial(operations.unblock, user=user_id(user)))
 
 
 def blocked() -> dict[str, datetime]:

@@ -10,15 +10,16 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from functools import partial
+from typing import Any, TypedDict, Unpack
 
 from realtime.channel_rules import name
 from realtime.cluster.member import Member
 from realtime.config.channel_options import Overrides
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.payload import site_text
+from realtime.payload import Payload, site_text
 from realtime.server_api import operations
-from realtime.server_api.publishing import Position, stream_position
+from realtime.server_api.arguments import Position, check_names, stream_position
 from realtime.serving import serving
 
 Work = Callable[[Member], Awaitable[None]]
@@ -26,18 +27,28 @@ SentWork = Callable[[Member], Awaitable[list[str]]]
 """Work whose result names the nodes that are silent."""
 
 
-def subscribe(
-    user: Any,
-    channel: str,
-    *,
-    client: str = "",
-    session: str = "",
-    info: object = None,
-    data: object = None,
-    expires_at: datetime | float | None = None,
-    recover_since: Position | int | None = None,
-    override: Mapping[str, bool] | None = None,
-) -> None:
+class SubscribeOptions(TypedDict, total=False):
+    """Options of `subscribe`."""
+
+    client: str
+    """Only the connection of the client with this ID."""
+    session: str
+    """Only the connection with this session."""
+    info: object
+    """The channel info, which others in the channel see; None for none."""
+    data: object
+    """For the client; None for none."""
+    expires_at: datetime | float | None
+    """When the subscription expires, an aware `datetime` or Unix seconds; None for never."""
+    recover_since: Position | int | None
+    """The position, or the offset in whatever epoch, from which on the client gets what it missed,
+    in channels with forced recovery."""
+    override: Mapping[str, bool] | None
+    """Channel options that are others for these subscriptions: `join_leave`, `presence`,
+    `force_push_join_leave`, `force_recovery`, `force_positioning`."""
+
+
+def subscribe(user: Any, channel: str, **options: Unpack[SubscribeOptions]) -> None:
     """Subscribe a user's connections to a channel; it ends with the connection.
 
     Where a client is subscribed already, it gets `data`, and `info` and `expires_at` become those
@@ -46,16 +57,8 @@ def subscribe(
     Args:
         user: a Django user, or a user ID as a string, an integer or a UUID.
         channel: the name of the channel.
-        client: only the connection of the client with this ID.
-        session: only the connection with this session.
-        info: the channel info, which others in the channel see; None for none.
-        data: for the client; None for none.
-        expires_at: when the subscription expires, an aware `datetime` or Unix seconds; None for
-            never.
-        recover_since: the position, or the offset in whatever epoch, from which on the client gets
-            what it missed, in channels with forced recovery.
-        override: channel options that are others for these subscriptions: `join_leave`, `presence`,
-            `force_push_join_leave`, `force_recovery`, `force_positioning`.
+        options: `client`, `session`, `info`, `data`, `expires_at`, `recover_since` and `override`,
+            which `SubscribeOptions` explains.
 
     Raises:
         InternalError: code 100, `expires_at` has passed.
@@ -64,63 +67,32 @@ def subscribe(
         ValueError: `expires_at` is a naive datetime, an offset is less than 0, or an option is none
             of those.
     """
-    work = _subscribing(
-        user, channel, client, session, info, data, expires_at, recover_since, override
-    )
-    serving.call(work, async_name="asubscribe")
+    serving.call(_subscribing(user, channel, options), async_name="asubscribe")
 
 
-async def asubscribe(
-    user: Any,
-    channel: str,
-    *,
-    client: str = "",
-    session: str = "",
-    info: object = None,
-    data: object = None,
-    expires_at: datetime | float | None = None,
-    recover_since: Position | int | None = None,
-    override: Mapping[str, bool] | None = None,
-) -> None:
+async def asubscribe(user: Any, channel: str, **options: Unpack[SubscribeOptions]) -> None:
     """Subscribe a user's connections to a channel. Async version of `subscribe`."""
-    await serving.acall(
-        _subscribing(
-            user, channel, client, session, info, data, expires_at, recover_since, override
-        )
-    )
+    await serving.acall(_subscribing(user, channel, options))
 
 
-def _subscribing(
-    user: Any,
-    channel: str,
-    client: str,
-    session: str,
-    info: object,
-    data: object,
-    expires_at: datetime | float | None,
-    recover_since: Position | int | None,
-    override: Mapping[str, bool] | None,
-) -> Work:
-    user, channel = user_id(user), name(channel)
-    client, session = _text(client), _text(session)
-    encoded_info = None if info is None else to_payload(info)
-    encoded_data = None if data is None else to_payload(data)
-    moment, since = _unix_seconds(expires_at), stream_position(recover_since)
-    for option, on in (override or {}).items():
+def _subscribing(user: Any, channel: str, options: SubscribeOptions) -> Work:
+    check_names(options, SubscribeOptions)
+    override = options.get("override") or {}
+    for option, on in override.items():
         if option not in Overrides._fields:
             raise ValueError(f"override has no option {option!r}")
         if not isinstance(on, bool):
             raise TypeError(f"override {option} must be True or False, not {type(on).__name__}")
-    return lambda member: operations.subscribe(
-        member,
-        user,
-        channel,
-        client=client,
-        session=session,
-        info=encoded_info,
-        data=encoded_data,
-        expires_at=moment,
-        since=since,
+    return partial(
+        operations.subscribe,
+        user=user_id(user),
+        channel=name(channel),
+        client=_text(options.get("client", "")),
+        session=_text(options.get("session", "")),
+        info=_payload(options.get("info")),
+        data=_payload(options.get("data")),
+        expires_at=_unix_seconds(options.get("expires_at")),
+        since=stream_position(options.get("recover_since")),
         overrides=override,
     )
 
@@ -151,10 +123,12 @@ async def aunsubscribe(
 
 
 def _unsubscribing(user: Any, channel: str, client: str, session: str) -> SentWork:
-    user, channel = user_id(user), name(channel)
-    client, session = _text(client), _text(session)
-    return lambda member: operations.unsubscribe(
-        member, user, channel, client=client, session=session
+    return partial(
+        operations.unsubscribe,
+        user=user_id(user),
+        channel=name(channel),
+        client=_text(client),
+        session=_text(session),
     )
 
 
@@ -186,12 +160,14 @@ async def adisconnect(
 
 
 def _disconnecting(user: Any, client: str, session: str, whitelist: Iterable[str]) -> SentWork:
-    user, client, session = user_id(user), _text(client), _text(session)
     if isinstance(whitelist, str):
         raise TypeError("whitelist must be a list of client IDs, not one")
-    kept = [_text(each) for each in whitelist]
-    return lambda member: operations.disconnect(
-        member, user, client=client, session=session, whitelist=kept
+    return partial(
+        operations.disconnect,
+        user=user_id(user),
+        client=_text(client),
+        session=_text(session),
+        whitelist=[_text(each) for each in whitelist],
     )
 
 
@@ -236,12 +212,18 @@ async def arefresh(
 def _refreshing(
     user: Any, expires_at: datetime | float | None, info: object, client: str, session: str
 ) -> Work:
-    user, client, session = user_id(user), _text(client), _text(session)
-    moment = _unix_seconds(expires_at)
-    encoded = None if info is None else to_payload(info)
-    return lambda member: operations.refresh(
-        member, user, client=client, session=session, expires_at=moment, info=encoded
+    return partial(
+        Member.refresh_user,
+        user=user_id(user),
+        expires_at=_unix_seconds(expires_at),
+        info=_payload(info),
+        client=_text(client),
+        session=_text(session),
     )
+
+
+def _payload(value: object) -> Payload | None:
+    return None if value is None else to_payload(value)
 
 
 def _unix_seconds(moment: datetime | float | None) -> float | None:

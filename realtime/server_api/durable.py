@@ -162,27 +162,28 @@ class PendingRows(RowWriter, Protocol):
         ...
 
 
-class Wish(msgspec.Struct, frozen=True, gc=False):
-    """What a caller of `publish` asks for.
+class Delivery(msgspec.Struct, frozen=True, gc=False):
+    """When and how a publication goes out: options of `publish`."""
 
-    durable: None: as the channel option `durable` says.
-    at: when to publish; None: after the commit.
-    using: alias of the database; None: that of the transaction.
-    """
-
+    on_commit: bool = True
+    fail_silently: bool = False
     durable: bool | None = None
     at: datetime | timedelta | None = None
     using: str | None = None
+    is_answered: bool = False
+    """Whether the caller expects a position, and needs the answer."""
 
-    def check(self, on_commit: bool = True) -> None:
-        """Check that the wishes agree.
+    def check(self) -> None:
+        """Check that the options agree.
 
         Raises:
             ValueError: they do not.
         """
+        if self.is_answered and (self.durable or self.at is not None):
+            raise ValueError("expect is answered at once: leave out durable and at")
         if self.durable is False and (self.at is not None or self.using is not None):
             raise ValueError("at and using are for durable publications")
-        if not on_commit and (self.durable or self.at is not None):
+        if not self.on_commit and (self.durable or self.at is not None):
             raise ValueError("a durable publication goes out after the commit: leave out on_commit")
 
     def due(self) -> datetime | None:
@@ -206,11 +207,19 @@ class Wish(msgspec.Struct, frozen=True, gc=False):
         except OverflowError:
             raise ValueError("at is beyond the calendar") from None
 
-    def chooses(self, options: ChannelOptions, on_commit: bool) -> bool:
-        """Return whether a publication in a channel with these options is kept in a row."""
+    def chooses_row(self, options: ChannelOptions) -> bool:
+        """Return whether a publication in a channel with these options is kept in a row.
+
+        Raises:
+            ValueError: the channel is durable, and the caller expects a position.
+        """
         if self.durable is not None or self.at is not None:
             return self.durable is not False
-        return on_commit and options.durable
+        if not (self.on_commit and options.durable):
+            return False
+        if self.is_answered:
+            raise ValueError("expect is answered at once: in a durable channel, pass durable=False")
+        return True
 
 
 def rows_of(writer: RowWriter | None) -> RowWriter:

@@ -12,7 +12,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from realtime.cluster.member import NewPublication
-from realtime.server_api.arguments import once_of, tags_of, versioned, whole
+from realtime.server_api.arguments import once_of, tags_of, version_of, whole
 
 
 def to_text(new: NewPublication) -> str:
@@ -55,7 +55,7 @@ def with_extras(new: NewPublication, text: str) -> NewPublication:
         new = replace(new, once=once)
     if "version" in extras:
         number, epoch = _items("version", extras["version"], 2)
-        [new] = versioned([new], whole("version", number), epoch)
+        new = replace(new, version=version_of(whole("version", number), epoch))
     return new
 
 

@@ -18,17 +18,19 @@ docs/protocol.md, 6.4.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
-from typing import Any, NotRequired, TypedDict
+from functools import partial
+from typing import Any, NotRequired, TypedDict, cast
+
+import msgspec
 
 from realtime import payload
-from realtime.channel_rules import name, names
+from realtime.channel_rules import name
 from realtime.cluster.member import Member
 from realtime.engine import nodes as nodes_
 from realtime.protocol import messages
 from realtime.server_api import operations
-from realtime.server_api.arguments import whole
+from realtime.server_api.arguments import Position, distinct, stream_position, whole
 from realtime.server_api.online import online_users
-from realtime.server_api.publishing import Position, stream_position
 from realtime.serving import serving
 
 
@@ -98,26 +100,20 @@ def presence(channel: str) -> Presence:
     Returns:
         Client ID → client info. It has a method `users`, with the app `realtime.online`.
     """
-    channel = name(channel)
-    return _presence(
-        serving.call(lambda member: operations.presence(member, channel), async_name="apresence")
-    )
+    work = partial(operations.presence, channel=name(channel))
+    return _presence(serving.call(work, async_name="apresence"))
 
 
 async def apresence(channel: str) -> Presence:
     """Return the clients that are subscribed to a channel. Async version of `presence`."""
-    channel = name(channel)
-    return _presence(await serving.acall(lambda member: operations.presence(member, channel)))
+    work = partial(operations.presence, channel=name(channel))
+    return _presence(await serving.acall(work))
 
 
 def presence_stats(channel: str) -> PresenceStats:
     """Return the numbers of clients and users that are subscribed to a channel."""
-    channel = name(channel)
-    return _presence_stats(
-        serving.call(
-            lambda member: operations.presence_stats(member, channel), async_name="apresence_stats"
-        )
-    )
+    work = partial(operations.presence_stats, channel=name(channel))
+    return _presence_stats(serving.call(work, async_name="apresence_stats"))
 
 
 async def apresence_stats(channel: str) -> PresenceStats:
@@ -125,10 +121,8 @@ async def apresence_stats(channel: str) -> PresenceStats:
 
     Async version of `presence_stats`.
     """
-    channel = name(channel)
-    return _presence_stats(
-        await serving.acall(lambda member: operations.presence_stats(member, channel))
-    )
+    work = partial(operations.presence_stats, channel=name(channel))
+    return _presence_stats(await serving.acall(work))
 
 
 def history(
@@ -175,12 +169,14 @@ def reading(
     reverse: bool = False,
 ) -> Callable[[Member], Awaitable[messages.HistoryResult]]:
     """Return what reads the history of a channel; arguments and errors are those of `history`."""
-    channel = name(channel)
     if limit is not None and whole("limit", limit) < 0:
         raise ValueError(f"limit must be 0 or more, not {limit}")
-    position = stream_position(since)
-    return lambda member: operations.history(
-        member, channel, limit=limit, since=position, reverse=reverse
+    return partial(
+        operations.history,
+        channel=name(channel),
+        limit=limit,
+        since=stream_position(since),
+        reverse=reverse,
     )
 
 
@@ -200,18 +196,15 @@ async def aposition(channel: str) -> Position:
 
 def positions(channels: Iterable[str]) -> dict[str, Position]:
     """Return the position of each channel, as `position`, in as few round trips as possible."""
-    wanted = list(dict.fromkeys(names(channels)))
-    found = serving.call(
-        lambda member: operations.positions(member, wanted), async_name="apositions"
-    )
-    return _positions(wanted, found)
+    wanted = distinct(channels)
+    work = partial(operations.positions, channels=wanted)
+    return _positions(wanted, serving.call(work, async_name="apositions"))
 
 
 async def apositions(channels: Iterable[str]) -> dict[str, Position]:
     """Return the position of each channel. Async version of `positions`."""
-    wanted = list(dict.fromkeys(names(channels)))
-    found = await serving.acall(lambda member: operations.positions(member, wanted))
-    return _positions(wanted, found)
+    wanted = distinct(channels)
+    return _positions(wanted, await serving.acall(partial(operations.positions, channels=wanted)))
 
 
 def _positions(channels: list[str], found: list[messages.StreamPosition]) -> dict[str, Position]:
@@ -223,16 +216,13 @@ def _positions(channels: list[str], found: list[messages.StreamPosition]) -> dic
 
 def history_remove(channel: str) -> None:
     """Remove the history of a channel; offsets continue from where they were."""
-    channel = name(channel)
-    serving.call(
-        lambda member: operations.history_remove(member, channel), async_name="ahistory_remove"
-    )
+    work = partial(operations.history_remove, channel=name(channel))
+    serving.call(work, async_name="ahistory_remove")
 
 
 async def ahistory_remove(channel: str) -> None:
     """Remove the history of a channel. Async version of `history_remove`."""
-    channel = name(channel)
-    await serving.acall(lambda member: operations.history_remove(member, channel))
+    await serving.acall(partial(operations.history_remove, channel=name(channel)))
 
 
 class Channels(list[str]):
@@ -279,7 +269,7 @@ def _client_info(info: messages.ClientInfo) -> ClientInfo:
 
 
 def _presence_stats(result: messages.PresenceStatsResult) -> PresenceStats:
-    return PresenceStats(num_clients=result.num_clients, num_users=result.num_users)
+    return cast(PresenceStats, msgspec.structs.asdict(result))
 
 
 def _history(result: messages.HistoryResult) -> list[Publication]:
@@ -307,15 +297,4 @@ def _channels(listed: operations.ListedChannels) -> Channels:
 
 
 def _info(nodes: list[nodes_.NodeInfo]) -> list[NodeInfo]:
-    return [
-        NodeInfo(
-            uid=node.uid,
-            name=node.name,
-            version=node.version,
-            num_clients=node.num_clients,
-            num_users=node.num_users,
-            num_channels=node.num_channels,
-            uptime=node.uptime,
-        )
-        for node in nodes
-    ]
+    return [cast(NodeInfo, msgspec.structs.asdict(node)) for node in nodes]

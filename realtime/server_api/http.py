@@ -1,4 +1,4 @@
-"""One request of the HTTP API, from bytes to bytes.
+"""One request of the HTTP API, from bytes to bytes: `POST /api`, and what `http_v2` shares with it.
 
 docs/protocol.md, 6.1 to 6.3. Statuses, pipelining and framing are those of the reference server.
 """
@@ -9,26 +9,21 @@ import asyncio
 import hmac
 import logging
 import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
-import msgspec
 from msgspec import Raw, Struct
 
 from realtime.cluster.member import Member
 from realtime.config.options import Config
 from realtime.engine import factory
-from realtime.errors import (
-    EngineUnavailable,
-    Error,
-    InternalError,
-)
+from realtime.errors import EngineUnavailable, Error, InternalError
 from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import UInt32
 from realtime.server_api import methods, operations
 from realtime.server_api.errors import EngineAway
-from realtime.server_api.results import ErrorBody
+from realtime.server_api.methods_v2 import Row, encode, encode_error
 
 logger = logging.getLogger("realtime.server_api")
 
@@ -71,42 +66,45 @@ def _decode(text: bytes) -> _Command:
     return _decode_command(text)
 
 
-def refuse(config: Config, method: str, authorization: str, query: str) -> Response | None:
-    """Check method and key of a request before its body is read.
+class Head(NamedTuple):
+    """What counts of the head of a request. A header that is missing is None."""
 
-    Args:
-        config: the options in force.
-        method: the HTTP method, upper case.
-        authorization: the value of that header, "" if it is missing.
-        query: the query string.
+    method: str
+    """Upper case."""
+    query: str
+    key: str | None = None
+    """X-API-Key; `POST /api` does not read it."""
+    authorization: str | None = None
+    error_mode: str | None = None
+    """X-Centrifugo-Error-Mode."""
 
-    Returns:
-        The response that refuses the request, or None.
-    """
+
+def refuse(config: Config, head: Head) -> Response | None:
+    """Return the response that refuses a request before its body is read, or None."""
     if config.api_disable:
         return NOT_FOUND
-    if method != "POST":
+    if head.method != "POST":
         return METHOD_NOT_ALLOWED
-    if config.api_insecure or is_key(config.api_key, authorization, query):
+    if config.api_insecure or is_key(config.api_key, head):
         return None
     return UNAUTHORIZED
 
 
-def is_key(api_key: str, authorization: str, query: str) -> bool:
-    """Return whether a request has the key, in the header Authorization or in the query.
+def is_key(api_key: str, head: Head) -> bool:
+    """Return whether a request has the key, in one of the headers or in the query.
 
-    Args:
-        api_key: the option; "": no key is right.
-        authorization: the value of that header, "" if it is missing.
-        query: the query string.
+    X-API-Key stands in for Authorization. An empty option has no right key.
     """
     if not api_key:
         return False
     # header values are bytes, which servers and Django decode as Latin-1
-    match authorization.encode("latin-1", "replace").split(None, 1):
-        case [scheme, key] if scheme.lower() == b"apikey" and same(key.rstrip(), api_key):
-            return True
-    return same(_query_key(query).encode("utf-8", "surrogateescape"), api_key)
+    given = (head.key or "").encode("latin-1", "replace")
+    if head.key is None:
+        match (head.authorization or "").encode("latin-1", "replace").split(None, 1):
+            case [scheme, key] if scheme.lower() == b"apikey":
+                given = key.rstrip()
+    from_query = _query_key(head.query).encode("utf-8", "surrogateescape")
+    return same(given, api_key) or same(from_query, api_key)
 
 
 def _query_key(query: str) -> str:
@@ -139,7 +137,7 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
         return UNAVAILABLE
     if not body:
         return BAD_REQUEST
-    run = _Run(member)
+    patience = Patience(member)
     replies: list[bytes] = []
     # publications whose replies come after `replies`
     publishing: list[asyncio.Task[bytes]] = []
@@ -151,11 +149,11 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
                 replies += await asyncio.gather(*publishing)
                 publishing.clear()
             if pipelined:
-                publishing.append(asyncio.create_task(run.reply(command, method)))
+                publishing.append(asyncio.create_task(_reply(member, patience, command, method)))
                 continue
             if len(replies) % COMMANDS_PER_TURN == COMMANDS_PER_TURN - 1:
                 await asyncio.sleep(0)
-            replies.append(await run.reply(command, method))
+            replies.append(await _reply(member, patience, command, method))
         if publishing:
             replies += await asyncio.gather(*publishing)
     except Malformed:
@@ -165,42 +163,55 @@ async def handle(member: Member, content_type: str, body: bytes) -> Response:
     return Response(200, b"".join(replies), content_type)
 
 
-class _Run:
-    """The run of one body.
+async def _reply(member: Member, patience: Patience, command: _Command, method: int) -> bytes:
+    """Run a command and return the line that answers it."""
+    try:
+        patience.check()
+        row, params = methods.read(method, bytes(command.params))
+        key, value = b"result", await result_of(member, row, params)
+    except Error as error:
+        patience.note(error)
+        key, value = b"error", encode_error(error)
+    if command.id:
+        return b'{"id":%d,"%b":%b}\n' % (command.id, key, value)
+    return b'{"%b":%b}\n' % (key, value)
+
+
+class Patience:
+    """How long the commands of one request wait for Redis.
 
     While Redis does not answer, each command fails after `redis_read_timeout`. Once that time has
     passed since the start, the remaining commands fail at once.
     """
 
     def __init__(self, member: Member) -> None:
-        self._member = member
         self._deadline = time.monotonic() + factory.answer_timeout(member.config)
-        self._away = False
+        self._is_away = False
 
-    async def reply(self, command: _Command, method: int) -> bytes:
-        """Run a command and return the line that answers it."""
-        if self._away and time.monotonic() >= self._deadline:
-            return _line(command, b"error", _error(EngineAway()))
-        try:
-            result = await methods.run(self._member, method, bytes(command.params))
-        except Error as error:
-            return _line(command, b"error", _error(error))
-        except EngineUnavailable as error:
-            self._away = True
-            if self._member.outage.begins():
-                logger.error("API command failed, as others may for now: %s", error)
-            return _line(command, b"error", _error(operations.api_error(error)))
-        except Exception:
-            logger.exception("API command failed")
-            return _line(command, b"error", _error(InternalError()))
-        return _line(command, b"result", escape(result))
+    def check(self) -> None:
+        """Raise EngineAway if a command has failed, and the time is over."""
+        if self._is_away and time.monotonic() >= self._deadline:
+            raise EngineAway
+
+    def note(self, error: Error) -> None:
+        """Note the error of a command."""
+        self._is_away = self._is_away or error.code >= EngineAway.code
 
 
-def _error(error: Error) -> bytes:
-    return escape(msgspec.json.encode(ErrorBody.of(error)))
+async def result_of(member: Member, row: Row[Any, Any], params: Struct) -> bytes:
+    """Run a method and return its result as JSON.
 
-
-def _line(command: _Command, key: bytes, value: bytes) -> bytes:
-    if command.id:
-        return b'{"id":%d,"%b":%b}\n' % (command.id, key, value)
-    return b'{"%b":%b}\n' % (key, value)
+    Raises:
+        Error: the method refuses, or failed.
+    """
+    try:
+        return escape(encode(await row.run(member, params)))
+    except Error:
+        raise
+    except EngineUnavailable as error:
+        if member.outage.begins():
+            logger.error("API command failed, as others may for now: %s", error)
+        raise operations.api_error(error) from None
+    except Exception:
+        logger.exception("API command failed")
+        raise InternalError from None

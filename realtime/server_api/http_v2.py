@@ -5,32 +5,17 @@ docs/protocol.md, 6.8.
 
 from __future__ import annotations
 
-import logging
-import time
-from typing import NamedTuple
+import asyncio
 
 import msgspec
 from msgspec import Raw, Struct
 
 from realtime.cluster.member import Member
-from realtime.config.options import Config
-from realtime.engine import factory
-from realtime.errors import (
-    BadRequest,
-    EngineUnavailable,
-    Error,
-    InternalError,
-    LimitExceeded,
-    MethodNotFound,
-)
-from realtime.payload import escape
+from realtime.errors import BadRequest, Error, LimitExceeded, MethodNotFound
 from realtime.protocol.json_stream import Malformed
-from realtime.server_api import http, operations
-from realtime.server_api.errors import EngineAway
-from realtime.server_api.http import BAD_REQUEST, Response
-from realtime.server_api.methods_v2 import BATCH, METHODS, decode_batch, encode, encode_error, pause
-
-logger = logging.getLogger("realtime.server_api")
+from realtime.server_api import http
+from realtime.server_api.http import BAD_REQUEST, Head, Patience, Response, result_of
+from realtime.server_api.methods_v2 import BATCH, METHODS, decode_batch, encode_error
 
 _read_object = msgspec.json.Decoder(dict[str, Raw]).decode
 _WHITE_SPACE = b" \t\r\n"
@@ -43,29 +28,6 @@ MAX_BATCH_BYTES = 32 * 1024 * 1024
 
 STATUSES = {100: 500, 102: 404, 104: 404, 106: 400, 107: 400, 108: 400, 112: 416}
 """Code of an error → status, in the error mode `transport`. Others are 503: Redis is away."""
-
-
-class Head(NamedTuple):
-    """What counts of the head of a request. A header that is missing is None."""
-
-    method: str
-    query: str
-    key: str | None
-    """X-API-Key."""
-    authorization: str | None
-    error_mode: str | None
-    """X-Centrifugo-Error-Mode."""
-
-
-def refuse(config: Config, head: Head) -> Response | None:
-    """Check method and key of a request before its body is read; see `http.refuse`."""
-    if head.key is None:
-        return http.refuse(config, head.method, head.authorization or "", head.query)
-    refused = http.refuse(config, head.method, "", head.query)
-    if refused is not http.UNAUTHORIZED or not config.api_key:
-        return refused
-    given = head.key.encode("latin-1", "replace")
-    return None if http.same(given, config.api_key) else refused
 
 
 async def handle(member: Member, name: str, head: Head, body: bytes) -> Response:
@@ -85,8 +47,8 @@ async def handle(member: Member, name: str, head: Head, body: bytes) -> Response
         return http.UNAVAILABLE
     try:
         if name == BATCH:
-            return Response(200, await _Batch(member).run(body), JSON)
-        result = await _run(member, name, _decode(name, body))
+            return Response(200, await _run_batch(member, body), JSON)
+        result = await result_of(member, METHODS[name], _decode(name, body))
     except Malformed:
         return BAD_REQUEST
     except Error as error:
@@ -107,72 +69,42 @@ def _decode(name: str, params: bytes) -> Struct:
     return decoded
 
 
-async def _run(member: Member, name: str, params: Struct) -> bytes:
-    """Run one method, and return its result.
+async def _run_batch(member: Member, body: bytes) -> bytes:
+    """Run the commands of a batch one after another, and return their replies.
 
     Raises:
-        Error: the method refuses, or failed.
+        Malformed: the body is no batch.
+        LimitExceeded: it has too many commands.
     """
+    is_null = body.strip(_WHITE_SPACE) == b"null"
+    encoded = () if is_null else decode_batch(body).commands or ()
+    if len(encoded) > MAX_COMMANDS:
+        raise LimitExceeded
+    commands = [_split(bytes(command)) for command in encoded]
+    patience = Patience(member)
+    replies: list[bytes] = []
+    size = 0
+    for number, command in enumerate(commands):
+        if number % http.COMMANDS_PER_TURN == http.COMMANDS_PER_TURN - 1:
+            await asyncio.sleep(0)
+        reply = await _reply(
+            member, patience, command if size <= MAX_BATCH_BYTES else LimitExceeded()
+        )
+        size += len(reply)
+        replies.append(reply)
+    return b'{"replies":[%b]}' % b",".join(replies)
+
+
+async def _reply(member: Member, patience: Patience, command: tuple[str, Struct] | Error) -> bytes:
     try:
-        return escape(encode(await METHODS[name].run(member, params)))
-    except Error:
-        raise
-    except EngineUnavailable as error:
-        if member.outage.begins():
-            logger.error("API command failed, as others may for now: %s", error)
-        raise operations.api_error(error) from None
-    except Exception:
-        logger.exception("API command failed")
-        raise InternalError from None
-
-
-class _Batch:
-    """The run of one batch. Its commands run one after another.
-
-    While Redis does not answer, each command fails after `redis_read_timeout`. Once that time has
-    passed since the start, the remaining commands fail at once.
-    """
-
-    def __init__(self, member: Member) -> None:
-        self._member = member
-        self._deadline = time.monotonic() + factory.answer_timeout(member.config)
-        self._away = False
-
-    async def run(self, body: bytes) -> bytes:
-        """Return the replies.
-
-        Raises:
-            Malformed: the body is no batch.
-            LimitExceeded: it has too many commands.
-        """
-        is_null = body.strip(_WHITE_SPACE) == b"null"
-        encoded = () if is_null else decode_batch(body).commands or ()
-        if len(encoded) > MAX_COMMANDS:
-            raise LimitExceeded
-        commands = [_split(bytes(command)) for command in encoded]
-        replies: list[bytes] = []
-        size = 0
-        for number, command in enumerate(commands):
-            if number % http.COMMANDS_PER_TURN == http.COMMANDS_PER_TURN - 1:
-                await pause()
-            reply = await self._reply(command, size)
-            size += len(reply)
-            replies.append(reply)
-        return b'{"replies":[%b]}' % b",".join(replies)
-
-    async def _reply(self, command: tuple[str, Struct] | Error, size: int) -> bytes:
-        try:
-            if isinstance(command, Error):
-                raise command
-            if size > MAX_BATCH_BYTES:
-                raise LimitExceeded
-            if self._away and time.monotonic() >= self._deadline:
-                raise EngineAway
-            name, params = command
-            return b'{"%b":%b}' % (name.encode(), await _run(self._member, name, params))
-        except Error as error:
-            self._away = self._away or error.code >= EngineAway.code
-            return b'{"error":%b}' % encode_error(error.with_traceback(None))
+        if isinstance(command, Error):
+            raise command
+        patience.check()
+        name, params = command
+        return b'{"%b":%b}' % (name.encode(), await result_of(member, METHODS[name], params))
+    except Error as error:
+        patience.note(error)
+        return b'{"error":%b}' % encode_error(error.with_traceback(None))
 
 
 def _split(command: bytes) -> tuple[str, Struct] | Error:

@@ -5,7 +5,6 @@ docs/protocol.md, 6.8.
 
 from __future__ import annotations
 
-import asyncio
 import base64
 import binascii
 import fnmatch
@@ -65,8 +64,8 @@ class Row(NamedTuple, Generic[P, R]):
 async def _publish(member: Member, params: params_v2.Publish) -> results.Published:
     channel = params.channel or ""
     check_channel(channel, member.config)  # before the data
-    position = await operations.publish(member, _new(channel, _data(params), params))
-    return results.Published.at(position)
+    published = await operations.publish(member, _new(channel, _data(params), params))
+    return _published(published, params)
 
 
 async def _broadcast(member: Member, params: params_v2.Broadcast) -> results.BroadcastResult:
@@ -83,20 +82,36 @@ async def _broadcast(member: Member, params: params_v2.Broadcast) -> results.Bro
         except Error as error:
             refused.append(error.with_traceback(None))
     published = iter(await member.publish_many(ready))
-    return results.BroadcastResult([_reply(error or next(published)) for error in refused])
+    outcomes = [error or next(published) for error in refused]
+    return results.BroadcastResult([_reply(outcome, params) for outcome in outcomes])
 
 
-def _reply(outcome: Published | EngineUnavailable | Error) -> results.BroadcastReply:
+def _reply(
+    outcome: Published | EngineUnavailable | Error, params: params_v2.Data
+) -> results.BroadcastReply:
     if isinstance(outcome, Error | EngineUnavailable):
         error = results.ErrorBody.of(operations.api_error(outcome))
         return results.BroadcastReply(error=error)
-    return results.BroadcastReply(results.Published.at(outcome.position))
+    return results.BroadcastReply(_published(outcome, params))
+
+
+def _published(outcome: Published, params: params_v2.Data) -> results.Published:
+    """Return the result of a publication; `kept` says something only to those who expect."""
+    kept = outcome.kept or params.expect is None
+    if outcome.position is None:
+        return results.Published(kept=kept)
+    return results.Published(outcome.position.offset, outcome.position.epoch, kept)
 
 
 def _new(channel: str, data: Payload, params: params_v2.Data) -> NewPublication:
-    once = Once(params.idempotency_key) if params.idempotency_key else None
     return NewPublication(
-        channel, data, params.tags or None, once, bool(params.skip_history), _version(params)
+        channel,
+        data,
+        params.tags or None,
+        Once(params.idempotency_key) if params.idempotency_key else None,
+        bool(params.skip_history),
+        _version(params),
+        None if params.expect is None else _stream_position(params.expect),
     )
 
 
@@ -173,7 +188,7 @@ async def _unsubscribe(member: Member, params: params_v2.Unsubscribe) -> results
 
 
 async def _disconnect(member: Member, params: params_v2.DisconnectUser) -> results.Sent:
-    code = reason = None
+    code, reason = None, ""
     if params.disconnect is not None:
         code, reason = params.disconnect.code or 0, params.disconnect.reason or ""
     missing = await operations.disconnect(
@@ -183,23 +198,19 @@ async def _disconnect(member: Member, params: params_v2.DisconnectUser) -> resul
         session=params.session or "",
         whitelist=params.whitelist or (),
         code=code,
-        reason=reason or "",
+        reason=reason,
         anonymous=True,
     )
     return results.Sent(missing)
 
 
 async def _refresh(member: Member, params: params_v2.Refresh) -> results.Done:
-    expires_at: float | None = params.expire_at or None
-    if params.expired:
-        expires_at = PAST
-    await operations.refresh(
-        member,
+    await member.refresh_user(
         params.user or "",
+        PAST if params.expired else params.expire_at or None,
+        _payload(params.info),
         client=params.client or "",
         session=params.session or "",
-        expires_at=expires_at,
-        info=_payload(params.info),
     )
     return _DONE
 
@@ -300,31 +311,32 @@ async def _rpc(_: Member, params: params_v2.RPC) -> results.Done:
     raise MethodNotFound
 
 
-def _row(
+def row(
     name: str, shape: type[P], run: Callable[[Member, P], Awaitable[R]], result: type[R]
 ) -> Row[P, R]:
+    """Return the row of a method; see `Row`."""
     return Row(name, shape, ObjectDecoder(shape), run, result)
 
 
 METHODS: dict[str, Row[Any, Any]] = {
-    row.name: row
-    for row in (
-        _row("publish", params_v2.Publish, _publish, results.Published),
-        _row("broadcast", params_v2.Broadcast, _broadcast, results.BroadcastResult),
-        _row("subscribe", params_v2.Subscribe, _subscribe, results.Done),
-        _row("unsubscribe", params_v2.Unsubscribe, _unsubscribe, results.Sent),
-        _row("disconnect", params_v2.DisconnectUser, _disconnect, results.Sent),
-        _row("refresh", params_v2.Refresh, _refresh, results.Done),
-        _row("block_user", params_v2.BlockUser, _block_user, results.Sent),
-        _row("unblock_user", params_v2.UnblockUser, _unblock_user, results.Sent),
-        _row("blocked_users", params_v2.BlockedUsers, _blocked_users, results.BlockedUsersResult),
-        _row("presence", params_v2.Channel, _presence, results.PresenceResult),
-        _row("presence_stats", params_v2.Channel, _presence_stats, PresenceStatsResult),
-        _row("history", params_v2.History, _history, results.HistoryResult),
-        _row("history_remove", params_v2.Channel, _history_remove, results.Done),
-        _row("channels", params_v2.Channels, _channels, results.ChannelsResult),
-        _row("info", params_v2.Info, _info, results.InfoResult),
-        _row("rpc", params_v2.RPC, _rpc, results.Done),
+    each.name: each
+    for each in (
+        row("publish", params_v2.Publish, _publish, results.Published),
+        row("broadcast", params_v2.Broadcast, _broadcast, results.BroadcastResult),
+        row("subscribe", params_v2.Subscribe, _subscribe, results.Done),
+        row("unsubscribe", params_v2.Unsubscribe, _unsubscribe, results.Sent),
+        row("disconnect", params_v2.DisconnectUser, _disconnect, results.Sent),
+        row("refresh", params_v2.Refresh, _refresh, results.Done),
+        row("block_user", params_v2.BlockUser, _block_user, results.Sent),
+        row("unblock_user", params_v2.UnblockUser, _unblock_user, results.Sent),
+        row("blocked_users", params_v2.BlockedUsers, _blocked_users, results.BlockedUsersResult),
+        row("presence", params_v2.Channel, _presence, results.PresenceResult),
+        row("presence_stats", params_v2.Channel, _presence_stats, PresenceStatsResult),
+        row("history", params_v2.History, _history, results.HistoryResult),
+        row("history_remove", params_v2.Channel, _history_remove, results.Done),
+        row("channels", params_v2.Channels, _channels, results.ChannelsResult),
+        row("info", params_v2.Info, _info, results.InfoResult),
+        row("rpc", params_v2.RPC, _rpc, results.Done),
     )
 }
 
@@ -338,17 +350,11 @@ NAMES: Sequence[str] = (*METHODS, BATCH)
 
 async def run(member: Member, name: str, params: bytes) -> bytes:
     """Run one method of `METHODS`; see `methods.run`. Returns the result as JSON."""
-    row = METHODS[name]
     try:
-        decoded = row.decode(params)
+        decoded = METHODS[name].decode(params)
     except Malformed:
         raise BadRequest from None
-    return encode(await row.run(member, decoded))
-
-
-async def pause() -> None:
-    """Give the event loop a turn."""
-    await asyncio.sleep(0)
+    return encode(await METHODS[name].run(member, decoded))
 
 
 def encode_error(error: Error) -> bytes:

@@ -11,6 +11,8 @@ from typing import Any
 import msgspec
 
 from realtime.server_api import http_v2, methods, methods_v2, params_v2, results
+from realtime.server_api.methods import NoParams
+from realtime.server_api.methods_v2 import Row
 
 Schema = dict[str, Any]
 
@@ -74,7 +76,7 @@ def document(version: str, path: str = "/api") -> Schema:
 def _components() -> dict[str, Schema]:
     """Return the schemas of all structs, and of the commands and replies that name them."""
     rows: list[Any] = [*methods_v2.METHODS.values(), *methods.METHODS]
-    structs = [each for row in rows for each in (row.shape, row.result) if each]
+    structs = [each for row in rows for each in (row.shape, row.result) if each is not NoParams]
     # two methods may have one
     unique = list(dict.fromkeys([*structs, params_v2.Batch, results.ErrorBody]))
     _, found = msgspec.json.schema_components(unique, ref_template=_REFERENCE)
@@ -144,9 +146,9 @@ def _commands(schemas: dict[str, Schema]) -> Schema:
     return path
 
 
-def _command(row: methods.Row[Any, Any]) -> Schema:
+def _command(row: Row[Any, Any]) -> Schema:
     fields: Schema = {"method": {"type": "string", "const": row.name}, "id": _UINT32}
-    if row.shape is None:
+    if row.shape is NoParams:
         return _object(fields, "method")
     return _object(fields | {"params": _reference(row.shape)}, "method", "params")
 

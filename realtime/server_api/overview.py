@@ -8,11 +8,12 @@ may wait up to `redis_read_timeout`, besides.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from typing import Any
 
 import msgspec
 
-from realtime import channel_rules, payload
+from realtime import payload
 from realtime.cluster.survey import (
     MAX_CONNECTIONS,
     ClientReport,
@@ -23,6 +24,7 @@ from realtime.cluster.survey import (
 from realtime.engine.nodes import NodeStatus
 from realtime.hooks.site_values import user_id
 from realtime.server_api import operations
+from realtime.server_api.arguments import distinct
 from realtime.serving import serving
 
 
@@ -92,20 +94,14 @@ def connections(user: Any) -> Connections:
         TypeError: it is neither a user nor an ID.
     """
     user = user_id(user)
-    return _connections(
-        user,
-        serving.call(
-            lambda member: operations.connections(member, user), async_name="aconnections"
-        ),
-    )
+    work = partial(operations.connections, user=user)
+    return _connections(user, serving.call(work, async_name="aconnections"))
 
 
 async def aconnections(user: Any) -> Connections:
     """Return the connections of a user at every node. Async version of `connections`."""
     user = user_id(user)
-    return _connections(
-        user, await serving.acall(lambda member: operations.connections(member, user))
-    )
+    return _connections(user, await serving.acall(partial(operations.connections, user=user)))
 
 
 def subscribers(channels: Iterable[str]) -> Subscribers:
@@ -118,20 +114,16 @@ def subscribers(channels: Iterable[str]) -> Subscribers:
         TypeError: `channels` is not a list of names.
         LimitExceeded: there are more than 1000 channels.
     """
-    names = _distinct(channels)
-    return as_subscribers(
-        names,
-        serving.call(
-            lambda member: operations.subscribers(member, names), async_name="asubscribers"
-        ),
-    )
+    names = distinct(channels)
+    work = partial(operations.subscribers, channels=names)
+    return as_subscribers(names, serving.call(work, async_name="asubscribers"))
 
 
 async def asubscribers(channels: Iterable[str]) -> Subscribers:
     """Return the numbers of subscribers of channels. Async version of `subscribers`."""
-    names = _distinct(channels)
+    names = distinct(channels)
     return as_subscribers(
-        names, await serving.acall(lambda member: operations.subscribers(member, names))
+        names, await serving.acall(partial(operations.subscribers, channels=names))
     )
 
 
@@ -148,10 +140,6 @@ def round_trip() -> float | None:
 async def around_trip() -> float | None:
     """Measure a round trip to Redis. Async version of `round_trip`."""
     return await serving.acall(operations.round_trip)
-
-
-def _distinct(channels: Iterable[str]) -> list[str]:
-    return list(dict.fromkeys(channel_rules.names(channels)))
 
 
 # results as Python objects

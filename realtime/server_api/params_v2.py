@@ -34,7 +34,8 @@ class Position(Struct):
 
 
 class Data(Struct, forbid_unknown_fields=True):
-    """What publications carry. `b64data`: the same as `data`, in Base64."""
+    """What publications carry. `b64data`: the same as `data`, in Base64. `expect`: the top of the
+    channel, without which nothing is published; without an epoch, in whatever epoch."""
 
     data: Raw = field(default_factory=absent)
     b64data: str | None = None
@@ -44,6 +45,7 @@ class Data(Struct, forbid_unknown_fields=True):
     delta: bool | None = None
     version: Annotated[int, Meta(ge=0)] | None = None
     version_epoch: str | None = None
+    expect: Position | None = None
 
 
 class Publish(Data, forbid_unknown_fields=True):

@@ -13,7 +13,7 @@ from msgspec import Raw, Struct
 from realtime.engine.nodes import NodeInfo
 from realtime.errors import Error
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
-from realtime.protocol.messages import Publication, StreamPosition
+from realtime.protocol.messages import Publication
 
 
 class ErrorBody(Struct):
@@ -39,15 +39,15 @@ class Sent(Struct, omit_defaults=True):
 
 
 class Published(Struct, omit_defaults=True):
-    """The position of the publication; nothing without history."""
+    """The position of the publication; nothing without history.
+
+    `kept`: false where `expect` is not the top of the channel. Then nothing was published, and the
+    position is the top.
+    """
 
     offset: int = 0
     epoch: str = ""
-
-    @classmethod
-    def at(cls, position: StreamPosition | None) -> Published:
-        """Return the result for a position."""
-        return cls() if position is None else cls(position.offset, position.epoch)
+    kept: bool = True
 
 
 class BroadcastReply(Struct, omit_defaults=True):

@@ -11,8 +11,8 @@ from django.db import connections, transaction
 
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import Config
+from realtime.engine.base import Published
 from realtime.errors import BadRequest, EngineUnavailable, NotServing
-from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
 from realtime.tracing.recording import recorder
 
@@ -22,22 +22,25 @@ T = TypeVar("T")
 
 Publications = Sequence[operations.Checked]
 
-Positions = Sequence[StreamPosition | None]
-"""The position of each publication: None without history, and where it is not known yet."""
+Outcomes = Sequence[Published]
+"""What became of each publication: `UNKNOWN` where it is not known yet."""
+
+UNKNOWN = Published()
+"""Has no position. It waits for a commit or in a row, was dropped, or tests keep it."""
 
 
 class Publisher(Protocol):
     """Sends publications that were checked. A later one may keep them in the site's database."""
 
-    def send(self, publications: Publications) -> Positions:
-        """Send them, from a thread without an event loop. Return their positions.
+    def send(self, publications: Publications) -> Outcomes:
+        """Send them, from a thread without an event loop. Return what became of each.
 
         Raises:
             Exception: they could not be sent; some of them may be.
         """
         ...
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         """Send them, from a coroutine. Async version of `send`."""
         ...
 
@@ -60,14 +63,14 @@ class Direct:
     def __init__(self, members: Members) -> None:
         self._members = members
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         work = partial(operations.publish_checked, publications=publications)
         if (recording := recorder.get()) is None:
             return self._members.call(work)
         with recording.sending(publications) as sent:
             return sent(self._members.call(work))
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         work = partial(operations.publish_checked, publications=publications)
         if (recording := recorder.get()) is None:
             return await self._members.acall(work)
@@ -82,27 +85,22 @@ class Forgiving:
         """`publisher`: returns the one that sends, asked when it does."""
         self._publisher = publisher
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         try:
             return self._publisher().send(publications)
         except (NotServing, EngineUnavailable) as error:
             return _dropped(publications, error)
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         try:
             return await self._publisher().asend(publications)
         except (NotServing, EngineUnavailable) as error:
             return _dropped(publications, error)
 
 
-def _dropped(publications: Publications, error: Exception) -> Positions:
+def _dropped(publications: Publications, error: Exception) -> Outcomes:
     logger.info("Could not publish %d publications: %s", len(publications), error)
-    return without_positions(publications)
-
-
-def without_positions(publications: Publications) -> Positions:
-    """Return the positions of publications that have none, or none yet."""
-    return [None] * len(publications)
+    return [UNKNOWN] * len(publications)
 
 
 class AfterCommit:
@@ -116,7 +114,7 @@ class AfterCommit:
         """`publisher`: called at the time of sending; returns the publisher to use."""
         self._publisher = publisher
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         databases = under_way()
         if not databases:
             return self._publisher().send(publications)
@@ -130,9 +128,9 @@ class AfterCommit:
         for database in databases:
             after_commit(partial(committed, database), "realtime.publish", database)
         waits(publications, "commit")
-        return without_positions(publications)
+        return [UNKNOWN] * len(publications)
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         return await self._publisher().asend(publications)
 
 

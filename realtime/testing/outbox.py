@@ -17,10 +17,10 @@ from asgiref.sync import iscoroutinefunction, sync_to_async
 from realtime import payload
 from realtime.server_api.durable import RowKey
 from realtime.server_api.transactions import (
+    UNKNOWN,
     AfterCommit,
-    Positions,
+    Outcomes,
     Publications,
-    without_positions,
 )
 from realtime.serving import serving
 from realtime.testing.transactions import CommitHooks
@@ -142,17 +142,17 @@ class Recorder:
 
     # see `server_api.transactions.Publisher`
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         """Record publications, and send them to the clients of a `TestService`."""
         if self._record(publications):
             return self._publisher.send(publications)
-        return without_positions(publications)
+        return [UNKNOWN] * len(publications)
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         """Record publications, and send them. Async version of `send`."""
         if self._record(publications):
             return await self._publisher.asend(publications)
-        return without_positions(publications)
+        return [UNKNOWN] * len(publications)
 
     def _record(
         self,
@@ -244,12 +244,12 @@ class _Rows:
         self._due = due
         self._keys = keys
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         if self._recorder._record(publications, self._due, self._keys) and self._due is None:
             return self._recorder._publisher.send(publications)
-        return without_positions(publications)
+        return [UNKNOWN] * len(publications)
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         return self.send(publications)
 
 
@@ -260,14 +260,14 @@ class _Withdrawal:
         self._recorder = recorder
         self._keys = keys
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         for key in self._keys:
             if (found := self._recorder._rows.pop(key, None)) is not None:
                 outbox, published = found
                 outbox.remove(published)
-        return without_positions(publications)
+        return [UNKNOWN] * len(publications)
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         return self.send(publications)
 
 

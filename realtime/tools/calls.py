@@ -66,9 +66,7 @@ def _call(row: _Row, options: Options) -> bytes:
         EngineUnavailable: Redis does not answer.
         CommandError: the service cannot be reached.
     """
-    shape = row.api.shape
-    params = params_of(options, () if shape is None else shape.__struct_fields__)
-    encoded = msgspec.json.encode(params)
+    encoded = msgspec.json.encode(params_of(options, row.api.shape.__struct_fields__))
     if options["url"]:
         remote = Remote(options["url"], options["timeout"])
         return call_remote(remote, row.method, encoded, newer=row.newer)
@@ -133,7 +131,7 @@ class _Row(NamedTuple):
     command: str = ""
 
     @property
-    def api(self) -> methods.Row[Any, Any] | methods_v2.Row[Any, Any]:
+    def api(self) -> methods_v2.Row[Any, Any]:
         """The method in the table of the server API, which has its params and its result."""
         if self.newer:
             return methods_v2.METHODS[self.method]

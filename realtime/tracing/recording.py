@@ -28,7 +28,7 @@ class Recorder(Protocol):
     def sending(
         self, publications: Sequence[tuple[Any, Any]]
     ) -> AbstractContextManager[Callable[[P], P]]:
-        """Send publications within this block; call what it yields with their positions."""
+        """Send publications within this block; call what it yields with their outcomes."""
         ...
 
     def positions(self, found: Mapping[str, tuple[int, str] | None]) -> None:

@@ -37,27 +37,14 @@ def refuse(config: Config, method: str, scope: Scope) -> http.Response | None:
     Args:
         method: see `method_of`.
     """
-    headers = dict(scope["headers"])
-    return _refuse(config, scope, headers, _head(method, scope, headers))
+    return http.refuse(config, _head(method, scope, dict(scope["headers"])))
 
 
-def _refuse(
-    config: Config, scope: Scope, headers: Mapping[bytes, bytes], head: http_v2.Head | None
-) -> http.Response | None:
-    if head is not None:
-        return http_v2.refuse(config, head)
-    authorization = _text(headers, b"authorization") or ""
-    query = scope.get("query_string", b"").decode("latin-1")
-    return http.refuse(config, scope["method"], authorization, query)
-
-
-def _head(method: str, scope: Scope, headers: Mapping[bytes, bytes]) -> http_v2.Head | None:
-    if method == COMMANDS:
-        return None
-    return http_v2.Head(
+def _head(method: str, scope: Scope, headers: Mapping[bytes, bytes]) -> http.Head:
+    return http.Head(
         scope["method"],
         scope.get("query_string", b"").decode("latin-1"),
-        _text(headers, b"x-api-key"),
+        None if method == COMMANDS else _text(headers, b"x-api-key"),
         _text(headers, b"authorization"),
         _text(headers, b"x-centrifugo-error-mode"),
     )
@@ -77,14 +64,14 @@ async def serve(node: Node, method: str, exchange: Exchange, limit: int | None) 
     """
     headers = dict(exchange.scope["headers"])
     head = _head(method, exchange.scope, headers)
-    response = _refuse(node.config, exchange.scope, headers, head)
+    response = http.refuse(node.config, head)
     if response is None:
         body = await exchange.body(limit, is_trusted=True)
         if body is None:
             response = http.Response(exchange.refusal[0])
         else:
             with _span(node, method, headers):
-                if head is None:
+                if method == COMMANDS:
                     content_type = _text(headers, b"content-type") or ""
                     response = await http.handle(node, content_type, body)
                 else:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypedDict, TypeVar, overload
 from uuid import UUID
 
@@ -15,7 +14,7 @@ from realtime.config import sources
 from realtime.hooks.registry import registry
 from realtime.protocol.messages import HistoryResult
 from realtime.server_api import functions, publishing
-from realtime.server_api.publishing import Position
+from realtime.server_api.arguments import AsyncPublishOptions, Position, PublishOptions
 from realtime.serving import serving
 from realtime.typed.contract import Adapter, Mismatch
 from realtime.typed.declarations import Declaration, declarations, mode, refusal
@@ -36,27 +35,6 @@ class Serializer(Protocol):
 
     def run_validation(self, data: Any = ...) -> Any: ...
     def to_representation(self, instance: Any) -> Any: ...
-
-
-class AsyncPublishOptions(TypedDict, total=False):
-    """Arguments of `realtime.apublish`, which says what they mean."""
-
-    once: str | None
-    once_lifetime: int
-    tags: Mapping[str, str] | None
-    skip_history: bool
-    version: int | None
-    version_epoch: str
-    fail_silently: bool
-    durable: bool | None
-    at: datetime | timedelta | None
-    using: str | None
-
-
-class PublishOptions(AsyncPublishOptions, total=False):
-    """Arguments of `realtime.publish`, which says what they mean."""
-
-    on_commit: bool
 
 
 class HistoryOptions(TypedDict, total=False):

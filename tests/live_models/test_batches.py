@@ -13,7 +13,7 @@ from django.test.utils import CaptureQueriesContext
 
 from realtime.live import aannounce, announce
 from realtime.live.rows.feeds import LiveFeed
-from realtime.server_api.transactions import Positions, Publications
+from realtime.server_api.transactions import Outcomes, Publications
 from realtime.serving import serving
 from realtime.testing import Outbox
 from tests.live_models.parts import channels_of, everywhere, removed
@@ -212,7 +212,7 @@ def test_bulk_update_is_one_batch_and_one_query_more(
     batches: list[int] = []
     send = serving.publisher.send
 
-    def counted(publications: Publications) -> Positions:
+    def counted(publications: Publications) -> Outcomes:
         batches.append(len(publications))
         return send(publications)
 

@@ -74,44 +74,24 @@ async def test_presence_has_the_infos_of_both_tokens(
     )
 
 
-async def test_presence_is_sorted_by_connection_id(
+async def test_presence_is_sorted_and_ends_with_the_subscription_and_with_the_connection(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     channel = f"kept:{unique}"
     clients = [await connect(server) for _ in range(8)]
     for client in clients:
         await subscribe(client, channel)
-
     assert list(presence(server, channel)) == sorted(client.client for client in clients)
 
+    for client in clients[1:]:
+        await client.result("unsubscribe", {"channel": channel})
+    assert list(presence(server, channel)) == [clients[0].client]
+    await clients[0].socket.close()
 
-async def test_presence_ends_with_the_subscription(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
-    channel = f"kept:{unique}"
-    client = await connect(server)
-    await subscribe(client, channel)
-    assert list(presence(server, channel)) == [client.client]
-
-    await client.result("unsubscribe", {"channel": channel})
-
-    assert presence(server, channel) == {}
+    wait_until(lambda: presence(server, channel) == {}, what="empty presence")
     assert server.api("presence_stats", channel=channel) == {
         "result": {"num_clients": 0, "num_users": 0}
     }
-
-
-async def test_presence_ends_with_the_connection(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
-    channel = f"kept:{unique}"
-    client = await connect(server)
-    await subscribe(client, channel)
-    assert list(presence(server, channel)) == [client.client]
-
-    await client.socket.close()
-
-    wait_until(lambda: presence(server, channel) == {}, what="empty presence")
 
 
 async def test_options_that_hide_from_clients_do_not_hide_from_the_api(
@@ -131,38 +111,23 @@ async def test_options_that_hide_from_clients_do_not_hide_from_the_api(
 # history
 
 
-def test_history_is_oldest_first_with_a_unique_uid_each(server: Server, unique: str) -> None:
-    channel = f"kept:{unique}"
-    for n in (1, 2, 3):
-        server.publish(channel, {"n": n})
-
-    kept = publications(server, channel)
-
-    assert [publication["data"] for publication in kept] == [{"n": 1}, {"n": 2}, {"n": 3}]
-    assert [set(publication) for publication in kept] == [{"data", "uid"}] * 3
-    uids = [publication["uid"] for publication in kept]
-    assert all(isinstance(uid, str) and uid for uid in uids)
-    assert len(set(uids)) == 3
-
-
-def test_uid_of_a_publication_stays_the_same_and_differs_between_channels(
+def test_history_is_oldest_first_and_bounded_with_a_unique_uid_each(
     server: Server, unique: str
 ) -> None:
     channels = [f"kept:{unique}", f"kept:{unique}b"]
-    server.api("broadcast", channels=channels, data=1)
-
-    first, second = ([kept["uid"] for kept in publications(server, name)] for name in channels)
-
-    assert [kept["uid"] for kept in publications(server, channels[0])] == first
-    assert first != second
-
-
-def test_history_keeps_history_size_publications(server: Server, unique: str) -> None:
-    channel = f"kept:{unique}"
     for n in range(8):
-        server.publish(channel, n)
+        server.api("broadcast", channels=channels, data={"n": n})
 
-    assert [kept["data"] for kept in publications(server, channel)] == [3, 4, 5, 6, 7]
+    kept, others = (publications(server, channel) for channel in channels)
+
+    assert [publication["data"] for publication in kept] == [{"n": n} for n in range(3, 8)]
+    assert [set(publication) for publication in kept] == [{"data", "uid"}] * 5
+    assert len({publication["uid"] for publication in (*kept, *others)}) == 10
+    assert publications(server, channels[0]) == kept
+    # what newer clients ask for is ignored
+    newer = {"limit": 1, "reverse": True, "since": {"offset": 1}}
+    again = server.api("history", channel=channels[0], **newer)
+    assert again["result"]["publications"] == kept
 
 
 async def test_history_has_info_only_where_a_client_published(
@@ -184,44 +149,23 @@ async def test_history_has_info_only_where_a_client_published(
     }
 
 
-def test_history_of_an_unused_channel_is_empty(server: Server, unique: str) -> None:
-    assert server.api("history", channel=f"kept:{unique}") == {"result": {"publications": []}}
-
-
-def test_history_ignores_what_newer_clients_ask_for(server: Server, unique: str) -> None:
-    channel = f"kept:{unique}"
-    for n in (1, 2):
-        server.publish(channel, n)
-
-    reply = server.api("history", channel=channel, limit=1, reverse=True, since={"offset": 1})
-
-    assert [kept["data"] for kept in reply["result"]["publications"]] == [1, 2]
-
-
 async def test_history_remove_forgets_the_publications_and_counts_on(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
     channel = f"kept:{unique}"
+    other = f"kept:{unique}b"
     client = await connect(server)
     await subscribe(client, channel)
-    server.publish(channel, 1)
+    server.api("broadcast", channels=[channel, other], data=1)
     server.publish(channel, 2)
 
     assert server.api("history_remove", channel=channel) == {"result": {}}
 
     assert publications(server, channel) == []
+    assert len(publications(server, other)) == 1
     server.publish(channel, 3)
     assert [kept["data"] for kept in publications(server, channel)] == [3]
     assert [(await client.publication())["seq"] for _ in range(3)] == [1, 2, 3]
-
-
-def test_history_remove_leaves_other_channels_alone(server: Server, unique: str) -> None:
-    channels = [f"kept:{unique}", f"kept:{unique}b"]
-    server.api("broadcast", channels=channels, data=1)
-
-    server.api("history_remove", channel=channels[0])
-
-    assert [len(publications(server, channel)) for channel in channels] == [0, 1]
 
 
 # channels

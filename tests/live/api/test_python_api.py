@@ -60,131 +60,61 @@ async def subscribe(client: Any, *channels: str) -> None:
         await client.result("subscribe", {"channel": channel})
 
 
-@pytest.mark.parametrize("place", ["sync-view", "async-view"])
-async def test_subscribe_reaches_the_connections_of_a_user(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
-) -> None:
-    client = await connect(server, user=unique)
-
-    assert call(server, place, "subscribe", unique, unique) == {"result": None}
-
-    assert await client.push() == {"type": 5, "channel": unique, "data": {}}
-
-
 # every function from every place
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_publish_reaches_subscribers(
+async def test_functions_reach_subscribers_and_show_what_is_there(
     server: Server, connect: Callable[..., Any], unique: str, format_name: str, place: str
 ) -> None:
-    client = await connect(server)
-    await subscribe(client, unique)
+    channel, plain = f"kept:{unique}", f"{unique}a"
+    client, second = [await connect(server, user=unique) for _ in range(2)]
+    await subscribe(client, plain, channel)
+    await subscribe(second, channel)
 
-    assert call(server, place, "publish", unique, {"text": "<hi>"}) == {"result": None}
+    assert call(server, place, "publish", plain, {"text": "<hi>"}) == {"result": None}
+    results = call(server, place, "broadcast", [plain, channel], [1])["result"]
+    position = call(server, place, "publish", channel, "b")["result"]
 
-    assert await client.push() == {"channel": unique, "data": {"data": {"text": "<hi>"}}}
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_broadcast_reaches_subscribers_of_every_channel(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
-) -> None:
-    channels = [f"{unique}a", f"{unique}b"]
-    client = await connect(server)
-    await subscribe(client, *channels)
-
-    assert call(server, place, "broadcast", channels, [1]) == {"result": [None, None]}
-
-    pushes = [await client.push() for _ in channels]
-    assert pushes == [{"channel": channel, "data": {"data": [1]}} for channel in channels]
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_unsubscribe_from_a_channel_and_then_from_all(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
-) -> None:
-    client = await connect(server, user=unique)
-    await subscribe(client, f"{unique}a", f"{unique}b", f"{unique}c")
-
-    assert call(server, place, "unsubscribe", unique, f"{unique}b") == {"result": []}
-    assert await client.push() == {"type": 3, "channel": f"{unique}b", "data": {}}
-    await client.quiet()
-
-    assert call(server, place, "unsubscribe", unique) == {"result": []}
-    pushes = [await client.push() for _ in range(2)]
-    assert {push["channel"] for push in pushes} == {f"{unique}a", f"{unique}c"}
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_disconnect_closes_the_connections_of_the_user(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
-) -> None:
-    client = await connect(server, user=unique)
-
-    assert call(server, place, "disconnect", unique) == {"result": []}
-
-    assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_presence_and_its_stats_show_who_is_subscribed(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
-) -> None:
-    channel = f"kept:{unique}"
-    clients = [await connect(server, user=unique) for _ in range(2)]
-    for client in clients:
-        await subscribe(client, channel)
-
-    assert call(server, place, "presence", channel) == {
-        "result": {c.client: {"user": unique, "client": c.client} for c in clients}
-    }
-    assert call(server, place, "presence_stats", channel) == {
-        "result": {"num_clients": 2, "num_users": 1}
-    }
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_history_shows_publications_until_they_are_removed(
-    server: Server, unique: str, place: str
-) -> None:
-    channel = f"kept:{unique}"
-    for data in ("a", "b"):
-        call(server, place, "publish", channel, data)
-
+    assert [results[0], results[1][0], position[0]] == [None, 1, 2]
+    assert await client.push() == {"channel": plain, "data": {"data": {"text": "<hi>"}}}
+    assert await client.push() == {"channel": plain, "data": {"data": [1]}}
+    assert [(await client.publication())["data"] for _ in range(2)] == [[1], "b"]
+    present = {each.client: {"user": unique, "client": each.client} for each in (client, second)}
+    assert call(server, place, "presence", channel) == {"result": present}
+    numbers = {"num_clients": 2, "num_users": 1}
+    assert call(server, place, "presence_stats", channel) == {"result": numbers}
     kept = call(server, place, "history", channel)["result"]
-
-    assert [(entry["data"], entry["offset"]) for entry in kept] == [("a", 1), ("b", 2)]
+    assert [(entry["data"], entry["offset"]) for entry in kept] == [([1], 1), ("b", 2)]
     assert call(server, place, "history_remove", channel) == {"result": None}
     assert call(server, place, "history", channel) == {"result": []}
-
-
-@pytest.mark.parametrize("place", PLACES)
-async def test_channels_shows_those_with_a_subscriber(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
-) -> None:
-    client = await connect(server)
-    await subscribe(client, f"{unique}b", f"{unique}a")
-
     listed = call(server, place, "channels")["result"]
-
-    assert [name for name in listed if unique in name] == [f"{unique}a", f"{unique}b"]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_info_describes_this_node(server: Server, place: str) -> None:
+    assert [name for name in listed if unique in name] == [channel, plain]
     (node,) = call(server, place, "info")["result"]
-
     assert node["uid"] == server.api("info")["result"]["nodes"][0]["uid"]
-
-
-@pytest.mark.parametrize("place", PLACES)
-def test_error_reaches_the_caller_with_its_code_and_message(server: Server, place: str) -> None:
     assert call(server, place, "publish", "nope:a", 1) == {
         "error": "NamespaceNotFound",
         "code": 102,
         "message": "namespace not found",
     }
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_functions_act_on_the_connections_of_a_user(
+    server: Server, connect: Callable[..., Any], unique: str, place: str
+) -> None:
+    client = await connect(server, user=unique)
+    await subscribe(client, f"{unique}a", f"{unique}b")
+
+    assert call(server, place, "subscribe", unique, f"{unique}c") == {"result": None}
+    assert await client.push() == {"type": 5, "channel": f"{unique}c", "data": {}}
+    assert call(server, place, "unsubscribe", unique, f"{unique}b") == {"result": []}
+    assert await client.push() == {"type": 3, "channel": f"{unique}b", "data": {}}
+    assert call(server, place, "unsubscribe", unique) == {"result": []}
+    pushes = [await client.push() for _ in range(2)]
+    assert {push["channel"] for push in pushes} == {f"{unique}a", f"{unique}c"}
+    assert call(server, place, "disconnect", unique) == {"result": []}
+    assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
 
 
 # results and errors

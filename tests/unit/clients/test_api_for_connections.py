@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from realtime.node.node import Node
-from realtime.server_api import http_v2
+from realtime.server_api import http, http_v2
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection, publish, published
 from tests.unit.parts import data, turns
@@ -20,7 +20,7 @@ FORCED, EXPIRED = 3503, 3005
 
 async def call(node: Node, method: str, /, error_mode: str = "", **params: Any) -> tuple[int, Any]:
     """Return status and decoded body of the response."""
-    head = http_v2.Head("POST", "", None, None, error_mode)
+    head = http.Head("POST", "", None, None, error_mode)
     response = await http_v2.handle(node, method, head, json.dumps(params).encode())
     await turns()
     return response.status, json.loads(response.body)

@@ -23,7 +23,8 @@ async def tagged(node: Node, channel: str, *teams: str) -> str:
     epoch = ""
     for number, team in enumerate(teams, 1):
         tags = {"team": team} if team else None
-        position = await operations.publish(node, NewPublication(channel, data(str(number)), tags))
+        new = NewPublication(channel, data(str(number)), tags)
+        position = (await operations.publish(node, new)).position
         epoch = position.epoch if position is not None else ""
     await turns()
     return epoch

@@ -12,7 +12,7 @@ from django.db import transaction
 import realtime
 from realtime.errors import BadRequest, EngineUnavailable, NamespaceNotFound, NotServing
 from realtime.node.node import Node
-from realtime.server_api.transactions import Positions, Publications
+from realtime.server_api.transactions import Outcomes, Publications
 from realtime.serving import serving
 from realtime.testing import TestService
 
@@ -116,10 +116,10 @@ PUBLISH: dict[str, Callable[..., object]] = {
 class Failing:
     """A publisher whose Redis is away."""
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         raise EngineUnavailable("away")
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         raise EngineUnavailable("away")
 
 

@@ -9,6 +9,7 @@ from typing import ClassVar
 
 import pytest
 
+from realtime.cluster.member import NewPublication
 from realtime.config.reader import load
 from realtime.engine.base import Outgoing, Published
 from realtime.errors import EngineUnavailable, NoReply
@@ -18,7 +19,7 @@ from realtime.timers import Timers
 from tests.unit.parts import data
 from tests.unit.suspended_engine import SuspendedBroker, SuspendedEngine
 
-HEAD = http_v2.Head("POST", "", None, None, None)
+HEAD = http.Head("POST", "", None, None, None)
 AWAY, SILENT = EngineUnavailable("away"), NoReply("no answer")
 
 
@@ -65,7 +66,7 @@ async def test_failure_says_whether_something_may_have_been_published(
     node: Node, channels: list[str], failure: type[EngineUnavailable], code: int
 ) -> None:
     with pytest.raises(EngineUnavailable) as caught:
-        await operations.broadcast(node, channels, data("1"))
+        await operations.publish_many(node, [NewPublication(each, data("1")) for each in channels])
 
     assert type(caught.value) is failure
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from realtime.server_api import http_v2
+from realtime.server_api import http, http_v2
 from tests.unit.parts import Clock
 from tests.unit.transports.emulation.parts import open_node
 
@@ -16,7 +16,7 @@ async def test_option_says_whether_the_status_tells_errors(
     clock: Clock, mode: str, status: int
 ) -> None:
     async with open_node(clock, api_error_mode=mode) as node:
-        head = http_v2.Head("POST", "", None, None, None)
+        head = http.Head("POST", "", None, None, None)
         response = await http_v2.handle(node, "publish", head, b'{"channel":"nope:a","data":1}')
 
     assert response.status == status

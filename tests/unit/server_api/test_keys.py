@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from realtime.server_api.http import is_key
+from realtime.server_api.http import Head, is_key
 
 
 @pytest.mark.parametrize(
@@ -19,4 +19,4 @@ from realtime.server_api.http import is_key
     ],
 )
 def test_key_may_hold_spaces(authorization: str, is_right: bool) -> None:
-    assert is_key("two words", authorization, "") is is_right
+    assert is_key("two words", Head("POST", "", None, authorization)) is is_right

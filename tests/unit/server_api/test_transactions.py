@@ -15,7 +15,7 @@ from django.db.models.signals import post_save
 from django.test import TestCase
 
 import realtime
-from realtime.server_api.transactions import Positions, Publications
+from realtime.server_api.transactions import Outcomes, Publications
 from realtime.serving import serving
 from tests.unit.server_api.transaction_parts import RecordingPublisher, Sent, record, rolled_back
 
@@ -309,7 +309,7 @@ def test_failure_after_the_commit_is_logged_and_hides_neither_commit_nor_later_w
     monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     class Failing(RecordingPublisher):
-        def send(self, publications: Publications) -> Positions:
+        def send(self, publications: Publications) -> Outcomes:
             raise realtime.EngineUnavailable("Redis is away")
 
     monkeypatch.setattr(serving, "publisher", Failing())

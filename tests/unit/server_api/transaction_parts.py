@@ -8,7 +8,7 @@ from contextlib import contextmanager
 import pytest
 from django.db import transaction
 
-from realtime.server_api.transactions import Positions, Publications, without_positions
+from realtime.server_api.transactions import UNKNOWN, Outcomes, Publications
 from realtime.serving import serving
 
 Sent = list[tuple[str, bytes]]
@@ -28,11 +28,11 @@ class RecordingPublisher:
     def __init__(self) -> None:
         self.sent: Sent = []
 
-    def send(self, publications: Publications) -> Positions:
+    def send(self, publications: Publications) -> Outcomes:
         self.sent.extend((new.channel, new.data.json) for new, _ in publications)
-        return without_positions(publications)
+        return [UNKNOWN] * len(publications)
 
-    async def asend(self, publications: Publications) -> Positions:
+    async def asend(self, publications: Publications) -> Outcomes:
         return self.send(publications)
 
 
