@@ -28,7 +28,6 @@ USERS = [17, "17", User(pk=17)]
 def test_user_is_found_in_every_form(service: TestService, user: Any) -> None:
     with service.client(17) as client:
         client.subscribe("news")
-
         assert [found.client for found in realtime.connections(user)] == [client.id]
         realtime.unsubscribe(user, Channel.NEWS)
         client.expect_unsubscribed("news")
@@ -80,7 +79,6 @@ def test_channel_may_be_a_choice(service: TestService) -> None:
         client.subscribe(Channel.NEWS)
         realtime.publish(Channel.NEWS, 1)
         client.expect("news", 1)
-
         assert realtime.presence(Channel.NEWS).keys() == {client.id}
         assert realtime.subscribers([Channel.NEWS]) == {"news": 1}
 
@@ -140,12 +138,10 @@ def test_key_that_is_no_text_is_refused_at_the_call(service: TestService, key: A
 def test_key_of_several_is_not_the_key_of_one(service: TestService) -> None:
     with service.client("17") as client:
         client.subscribe("news")
-
         realtime.publish_many([("news", 1), ("news", 2)], once="k")
         realtime.publish("news", 3, once="0:k")
         realtime.publish("news", 4, once="k")
         realtime.publish_many([("news", 1), ("news", 2), ("news", 5)], once="k")
-
         for data in (1, 2, 3, 4, 5):
             client.expect("news", data)
 
@@ -153,11 +149,9 @@ def test_key_of_several_is_not_the_key_of_one(service: TestService) -> None:
 def test_an_older_version_is_not_published(service: TestService) -> None:
     with service.client("17") as client:
         client.subscribe("chat:a")
-
         first = realtime.publish("chat:a", 1, version=2, version_epoch="a")
         assert realtime.publish("chat:a", 2, version=2) == first
         realtime.publish("chat:a", 3, version=1, version_epoch="b")
-
         client.expect("chat:a", 1)
         client.expect("chat:a", 3)
 

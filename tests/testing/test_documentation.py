@@ -21,13 +21,6 @@ def project(tmp_path: Path) -> Project:
     return project
 
 
-def passed(output: str) -> int:
-    """How many tests passed, by pytest's closing line."""
-    found = re.search(r"(\d+) passed", output)
-    assert found, output
-    return int(found[1])
-
-
 def number_in(*names: str) -> int:
     return sum(len(re.findall(r"def test_", EXAMPLES[name])) for name in names)
 
@@ -38,20 +31,14 @@ def test_every_example_is_a_file_of_the_site() -> None:
 
 def test_examples_for_unittest_pass(project: Project) -> None:
     output = project.run("django", "test", "chat.tests")
-
     assert f"Ran {number_in('chat/tests.py')} tests" in output
 
 
-def test_examples_for_pytest_pass(project: Project) -> None:
-    output = project.run("pytest", *KIT, "chat")
-
-    assert passed(output) == number_in(*(name for name in EXAMPLES if "/test_" in name))
-
-
-def test_examples_for_unittest_pass_with_pytest_too(project: Project) -> None:
-    output = project.run("pytest", *KIT, "chat/tests.py")
-
-    assert passed(output) == number_in("chat/tests.py")
+def test_examples_pass_with_pytest(project: Project) -> None:
+    """Those for unittest, too."""
+    output = project.run("pytest", *KIT, "-o", "python_files=test_*.py tests.py", "chat")
+    names = ("chat/tests.py", *(name for name in EXAMPLES if "/test_" in name))
+    assert f"{number_in(*names)} passed" in output
 
 
 @pytest.mark.parametrize(

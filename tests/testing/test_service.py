@@ -34,7 +34,6 @@ def test_each_service_begins_with_nothing() -> None:
 def test_nothing_is_left_when_it_has_stopped() -> None:
     with TestService() as service:
         service.client("17").connect().subscribe("chat:lobby")
-
     assert threads() == []
     with pytest.raises(NotServing):
         realtime.publish("news", 1)
@@ -43,7 +42,6 @@ def test_nothing_is_left_when_it_has_stopped() -> None:
 def test_client_that_is_still_connected_when_it_stops_is_closed_with_3001() -> None:
     with TestService() as service:
         client = service.client("17").connect()
-
     with pytest.raises(RuntimeError, match="is not running"):
         client.subscribe("news")
 
@@ -52,7 +50,6 @@ def test_every_function_reaches_the_service_from_a_thread() -> None:
     with TestService() as service, service.client("17") as client:
         client.subscribe("chat:lobby")
         realtime.publish("chat:lobby", 1)
-
         assert [entry["data"] for entry in realtime.history("chat:lobby")] == [1]
         assert realtime.channels() == ["chat:lobby"]
         assert realtime.presence_stats("chat:lobby") == {"num_clients": 1, "num_users": 1}
@@ -64,7 +61,6 @@ async def test_every_function_reaches_the_service_from_a_coroutine() -> None:
     async with TestService() as service, service.client("17") as client:
         await client.asubscribe("chat:lobby")
         await realtime.apublish("chat:lobby", 1)
-
         await client.aexpect("chat:lobby", 1)
         assert await realtime.achannels() == ["chat:lobby"]
         await realtime.adisconnect("17")
@@ -93,7 +89,6 @@ async def test_clients_wait_side_by_side() -> None:
         await asyncio.gather(alice.asubscribe("news"), bob.asubscribe("news"))
         waiting = asyncio.gather(alice.aexpect("news", 1), bob.aexpect("news", 1))
         await realtime.apublish("news", 1)
-
         await waiting
 
 
@@ -116,19 +111,14 @@ def test_server_api_reaches_the_clients(client: Any) -> None:
         subscriber.expect("news", 1)
 
 
-# options
-
-
 def test_changed_options_restart_the_service() -> None:
     with TestService() as service:
         client = service.client("17").connect()
-
         with override_settings(REALTIME={**OPTIONS, "presence": False}):
             client.closed(3001)
             with pytest.raises(realtime.Error) as error:
                 realtime.presence("news")
             assert error.value.code == 108
-
         assert realtime.presence("news") == {}
 
 
@@ -136,16 +126,13 @@ def test_clients_that_connect_get_the_mistakes_of_the_options() -> None:
     with TestService() as service:
         with override_settings(REALTIME={"nope": 1}), pytest.raises(InvalidOptions):
             service.client("17").connect()
-
         service.client("17").connect()
 
 
 def test_service_does_not_start_with_wrong_options(settings: Any) -> None:
     settings.REALTIME = {"nope": 1}
-
     with pytest.raises(InvalidOptions), TestService():
         pass
-
     assert threads() == []
     settings.REALTIME = OPTIONS
     with TestService():
@@ -158,49 +145,37 @@ def test_service_does_not_start_with_wrong_options(settings: Any) -> None:
         {"redis_url": "redis://127.0.0.1:1/0"},
         {"engine": "redis"},
         {"channel_layer": "default"},
+        {},
     ],
-    ids=["redis_url", "engine", "channel_layer"],
+    ids=["redis_url", "engine", "channel_layer", "environment"],
 )
-def test_site_with_redis_is_tested_without(redis: dict[str, Any], settings: Any) -> None:
+def test_site_with_redis_is_tested_without(
+    redis: dict[str, Any], settings: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if not redis:
+        monkeypatch.setenv("SERVICE_REDIS_URL", "redis://127.0.0.1:1/0")
     settings.CHANNEL_LAYERS = {"default": {"BACKEND": sources.OUR_LAYER, "CONFIG": {}}}
     settings.REALTIME = {**OPTIONS, **redis}
-
     with TestService() as service, service.client("17") as client:
         client.subscribe("news")
         realtime.publish("news", 1)
         client.expect("news", 1)
         assert list(realtime.presence("news")) == [client.id]
-
     assert sources.current().engine == redis.get("engine", "")
-
-
-def test_environment_with_redis_is_tested_without(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("SERVICE_REDIS_URL", "redis://127.0.0.1:1/0")
-
-    with TestService() as service, service.client("17") as client:
-        client.subscribe("news")
-        realtime.publish("news", 1)
-        client.expect("news", 1)
 
 
 def test_site_without_a_key_for_tokens_has_users_all_the_same(settings: Any) -> None:
     settings.REALTIME = {"presence": True}
-
     with TestService() as service, service.client("17") as client:
         client.subscribe("news")
         assert realtime.presence("news")[client.id]["user"] == "17"
-
     assert sources.current().connection_tokens.hmac_secret_key == ""
-
-
-# with an outbox
 
 
 def test_publication_goes_to_the_outbox_and_to_clients() -> None:
     with TestService() as service, service.client("17") as client, capture() as outbox:
         client.subscribe("news")
         realtime.publish("news", 1)
-
         client.expect("news", 1)
         client.expect_nothing()
     assert outbox == [("news", 1)]
@@ -210,7 +185,6 @@ def test_what_a_client_publishes_is_not_in_the_outbox() -> None:
     with TestService() as service, service.client("17") as client, capture() as outbox:
         client.subscribe("chat:lobby")
         client.publish("chat:lobby", 1)
-
         client.expect("chat:lobby", 1)
     assert outbox == []
 
@@ -218,6 +192,5 @@ def test_what_a_client_publishes_is_not_in_the_outbox() -> None:
 def test_refused_publication_is_refused_with_a_service_too() -> None:
     with TestService(), capture() as outbox, pytest.raises(realtime.Error) as error:
         realtime.broadcast(["news", "nope:lobby"], 1)
-
     assert error.value.code == 102
     assert outbox == []

@@ -69,21 +69,18 @@ class Site:
     def test_hook_sees_what_the_test_wrote(self) -> None:
         with self.realtime_client(self.user) as alice:
             alice.subscribe("chat:staff")
-
             with pytest.raises(PermissionDenied):
                 alice.subscribe("chat:others")
 
     def test_test_sees_what_a_hook_wrote(self) -> None:
         with self.realtime_client(self.user) as alice:
             assert alice.rpc("create", "new") == {"thread": False}
-
         assert Group.objects.filter(name="new").exists()
 
     def test_hook_publishes_after_its_transaction(self) -> None:
         with self.realtime_client(self.user) as alice:
             alice.subscribe("news")
             alice.rpc("create", "new")
-
             alice.expect("news", {"created": "new"})
         assert self.realtime_outbox == [("news", {"created": "new"})]
 
@@ -96,20 +93,17 @@ class Site:
         async with self.realtime_client(self.user) as alice:
             assert await alice.arpc("count") == 2
             await alice.arpc("create", "new")
-
         assert await Group.objects.acount() == 3
 
     def test_hook_refuses_in_its_own_words(self) -> None:
         with self.realtime_client(self.user) as alice, pytest.raises(Error) as error:
             alice.rpc("refuse")
-
         assert (error.value.code, error.value.message) == (1001, "not today")
 
     def test_hook_disconnects_in_its_own_words(self) -> None:
         alice = self.realtime_client(self.user).connect()
         with pytest.raises(Disconnect) as disconnect:
             alice.rpc("throw_out")
-
         assert (disconnect.value.code, disconnect.value.reason) == (4001, "enough")
         assert not alice.closed(4001).reconnect
 
@@ -122,7 +116,6 @@ class Site:
         self.addCleanup(signals.subscribed.disconnect, remember)
         with self.realtime_client(self.user) as alice:
             alice.subscribe("chat:staff")
-
             assert Group.objects.filter(name="alice in chat:staff").exists()
         assert self.realtime_outbox.data("news") == [str(self.user.pk)]
 
@@ -130,10 +123,8 @@ class Site:
 
     def test_client_with_the_cookies_of_a_login_is_the_user(self) -> None:
         self.client.force_login(self.user)
-
         with self.realtime_client(cookies=self.client.cookies) as alice:
             alice.subscribe("news")
-
             assert realtime.presence("news")[alice.id]["user"] == str(self.user.pk)
 
     def test_cookies_without_a_session_are_refused(self) -> None:
@@ -143,9 +134,7 @@ class Site:
     def test_logout_closes_the_connection(self) -> None:
         self.client.force_login(self.user)
         alice = self.realtime_client(cookies=self.client.cookies).connect()
-
         self.client.logout()
-
         alice.closed(3012)
         with pytest.raises(DisconnectBadRequest):
             alice.resume()
@@ -153,19 +142,15 @@ class Site:
     def test_deleted_session_closes_the_connection(self) -> None:
         self.client.force_login(self.user)
         alice = self.realtime_client(cookies=self.client.cookies).connect()
-
         Session.objects.all()[0].delete()
-
         alice.closed()
 
     def test_user_who_may_not_log_in_any_more_is_closed_with_3005(self) -> None:
         self.client.force_login(self.user)
         alice = self.realtime_client(cookies=self.client.cookies).connect()
-
         with transaction.atomic():
             self.user.is_active = False
             self.user.save()
-
         alice.closed(3005)
 
 
@@ -179,16 +164,12 @@ class TestSiteInTransactionTestCase(Site, RealtimeTestMixin, TransactionTestCase
     """Everything is committed."""
 
 
-# with the fixtures of pytest-django
-
-
 @pytest.mark.django_db
 def test_hook_sees_what_a_pytest_test_wrote(settings: Any, django_user_model: Any) -> None:
     settings.REALTIME = OPTIONS
     register_hooks()
     user = django_user_model.objects.create_user("alice")
     user.groups.add(Group.objects.create(name="staff"))
-
     with TestService() as service, service.client(user) as alice:
         alice.subscribe("chat:staff")
 
@@ -214,11 +195,9 @@ async def test_hook_sees_what_a_coroutine_wrote(settings: Any, django_user_model
 def test_connection_of_the_test_is_its_own_again_afterwards(settings: Any) -> None:
     settings.REALTIME = OPTIONS
     register_hooks()
-
     with TestService() as service, service.client("17") as client:
         client.rpc("count")
         assert connection.allow_thread_sharing
-
     shared: bool = connection.allow_thread_sharing
     assert not shared
     assert connection.in_atomic_block
