@@ -4,16 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from typing import ParamSpec, TypeVar
+from collections.abc import Awaitable, Callable
+from functools import partial
+from typing import ParamSpec, Protocol, TypeVar
 
-from realtime.engine.base import History, Outgoing, Published, Receiver
+from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
-from realtime.engine.limits import BlockList, Debt, ListVersion, Places
 from realtime.engine.memory import MemoryLists, MemoryPresence
-from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import ClientInfo, StreamPosition
 from realtime.timers import Timers
 from tests.unit.memory_cluster import (
     ClusterLists,
@@ -26,25 +24,11 @@ from tests.unit.parts import eventually
 
 P = ParamSpec("P")
 T = TypeVar("T")
+G = TypeVar("G", bound="Gated")
 
-BROKER_METHODS = (
-    "subscribe",
-    "unsubscribe",
-    "publish",
-    "join",
-    "leave",
-    "history",
-    "position",
-    "renew_epoch",
-)
-PRESENCE_METHODS = ("presence.add", "presence.remove", "presence.get")
-CLUSTER_METHODS = (
-    "announce",
-    "withdraw",
-    "statuses",
-    "claim",
-    "owner",
-)
+BROKER_METHODS = ("subscribe", "unsubscribe", "publish", "join", "leave", "position", "renew_epoch")
+PRESENCE_METHODS = ("add", "remove", "get")
+CLUSTER_METHODS = ("announce", "withdraw", "statuses", "claim", "owner")
 LIMITS_METHODS = (
     "block",
     "unblock",
@@ -53,7 +37,13 @@ LIMITS_METHODS = (
     "add_debts",
     "place_connections",
 )
-METHODS = (*BROKER_METHODS, *PRESENCE_METHODS, *CLUSTER_METHODS, *LIMITS_METHODS)
+METHODS = (
+    *BROKER_METHODS,
+    "history",
+    *(f"presence.{name}" for name in PRESENCE_METHODS),
+    *CLUSTER_METHODS,
+    *LIMITS_METHODS,
+)
 """What a test can hold."""
 
 
@@ -117,6 +107,30 @@ class Gate:
             raise EngineUnavailable("the engine cannot be reached")
 
 
+class Gated(Protocol):
+    """A part of an engine behind a gate."""
+
+    gate: Gate
+
+
+def gated(*methods: str, prefix: str = "") -> Callable[[type[G]], type[G]]:
+    """Have the calls of these methods of a class go through its gate."""
+
+    def through_gate(name: str, method: Callable[..., Awaitable[object]]) -> Callable[..., object]:
+        async def through(self: Gated, *args: object, **kwargs: object) -> object:
+            return await self.gate.through(name, partial(method, self), *args, **kwargs)
+
+        return through
+
+    def decorate(kind: type[G]) -> type[G]:
+        for name in methods:
+            setattr(kind, name, through_gate(f"{prefix}{name}", getattr(kind, name)))
+        return kind
+
+    return decorate
+
+
+@gated(*BROKER_METHODS)
 class SuspendedBroker(ListedBroker):
     """A broker behind a gate."""
 
@@ -142,21 +156,6 @@ class SuspendedBroker(ListedBroker):
         self._epoch = new_epoch()
         self._subscribed = dict.fromkeys(self._subscribed, self._epoch)
 
-    async def subscribe(self, channel: str) -> None:
-        await self.gate.through("subscribe", super().subscribe, channel)
-
-    async def unsubscribe(self, channel: str) -> None:
-        await self.gate.through("unsubscribe", super().unsubscribe, channel)
-
-    async def publish(self, outgoing: Outgoing) -> Published:
-        return await self.gate.through("publish", super().publish, outgoing)
-
-    async def join(self, channel: str, info: ClientInfo) -> None:
-        await self.gate.through("join", super().join, channel, info)
-
-    async def leave(self, channel: str, info: ClientInfo) -> None:
-        await self.gate.through("leave", super().leave, channel, info)
-
     async def history(
         self,
         channel: str,
@@ -172,13 +171,8 @@ class SuspendedBroker(ListedBroker):
             "history", super().history, channel, start, limit, reverse=reverse
         )
 
-    async def position(self, channel: str, at: int | None = None) -> StreamPosition:
-        return await self.gate.through("position", super().position, channel, at)
 
-    async def renew_epoch(self, channel: str, epoch: str) -> None:
-        await self.gate.through("renew_epoch", super().renew_epoch, channel, epoch)
-
-
+@gated(*PRESENCE_METHODS, prefix="presence.")
 class SuspendedPresence(MemoryPresence):
     """Presence behind a gate."""
 
@@ -190,16 +184,8 @@ class SuspendedPresence(MemoryPresence):
         """Come back empty."""
         self._channels.clear()
 
-    async def add(self, channel: str, clients: Iterable[ClientInfo], lifetime: float) -> None:
-        await self.gate.through("presence.add", super().add, channel, clients, lifetime)
 
-    async def remove(self, channel: str, client: str) -> None:
-        await self.gate.through("presence.remove", super().remove, channel, client)
-
-    async def get(self, channel: str) -> Mapping[str, ClientInfo]:
-        return await self.gate.through("presence.get", super().get, channel)
-
-
+@gated(*CLUSTER_METHODS, "round_trip")
 class SuspendedCluster(MemoryCluster):
     """A cluster behind a gate."""
 
@@ -209,59 +195,14 @@ class SuspendedCluster(MemoryCluster):
         super().__init__(timers, broker, state)
         self.gate = gate
 
-    async def announce(self, node: NodeInfo, lifetime: float) -> None:
-        await self.gate.through("announce", super().announce, node, lifetime)
 
-    async def withdraw(self, node: NodeInfo) -> None:
-        await self.gate.through("withdraw", super().withdraw, node)
-
-    async def statuses(self) -> list[NodeStatus]:
-        return await self.gate.through("statuses", super().statuses)
-
-    async def claim(self, name: str, owner: str, lifetime: float) -> str:
-        return await self.gate.through("claim", super().claim, name, owner, lifetime)
-
-    async def owner(self, name: str) -> str | None:
-        return await self.gate.through("owner", super().owner, name)
-
-    async def round_trip(self) -> float:
-        return await self.gate.through("round_trip", super().round_trip)
-
-
+@gated(*LIMITS_METHODS)
 class SuspendedLimits(MemoryLimits):
     """Shared limits behind a gate."""
 
     def __init__(self, timers: Timers, gate: Gate, state: ClusterState) -> None:
         super().__init__(timers, state)
         self.gate = gate
-
-    async def block(self, ends: Mapping[str, float]) -> int:
-        return await self.gate.through("block", super().block, ends)
-
-    async def unblock(self, user: str) -> None:
-        await self.gate.through("unblock", super().unblock, user)
-
-    async def blocked(self) -> BlockList:
-        return await self.gate.through("blocked", super().blocked)
-
-    async def blocked_version(self) -> ListVersion:
-        return await self.gate.through("blocked_version", super().blocked_version)
-
-    async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
-        return await self.gate.through("add_debts", super().add_debts, debts, elapsed)
-
-    async def place_connections(
-        self,
-        node: str,
-        counts: Mapping[str, int],
-        limit: int,
-        *,
-        clears: bool = False,
-    ) -> Places:
-        call = super().place_connections
-        return await self.gate.through(
-            "place_connections", call, node, counts, limit, clears=clears
-        )
 
 
 class SuspendedEngine(Gate):
