@@ -27,9 +27,6 @@ def test_site_without_the_app_is_not_served() -> None:
         application(AsyncMock())
 
 
-# sites with more than HTTP
-
-
 @pytest.fixture
 async def served() -> AsyncIterator[None]:
     """The service of this process ends after the test."""
@@ -93,7 +90,6 @@ async def test_websockets_of_the_site_keep_working(site: ASGIApplication) -> Non
 )
 async def test_site_without_websockets_refuses_them(site: ASGIApplication) -> None:
     event = await first_event(application(site), "/own")
-
     assert event == {"type": "websocket.close", "code": 1000}
 
 
@@ -193,7 +189,6 @@ async def test_service_stops_although_the_site_failed_at_the_start(
         assert await communicator.receive_output() == {"type": f"lifespan.{step}.complete"}
         assert (serving.node() is not None) == (step == "startup")
     await communicator.wait()
-
     assert "no database" in caplog.text
 
 
@@ -208,9 +203,7 @@ async def test_django_itself_is_asked_for_http_only(
     asked = AsyncMock()
     monkeypatch.setattr(ASGIHandler, "__call__", asked)
     scope = {"type": kind, "path": "/elsewhere", "headers": [], "extensions": {}}
-
     communicator = ApplicationCommunicator(application(ASGIHandler()), scope)
     await communicator.send_input({"type": event})
     await communicator.receive_output()
-
     assert not asked.called

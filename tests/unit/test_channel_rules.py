@@ -162,7 +162,6 @@ def test_empty_markers_turn_their_features_off() -> None:
 
 def test_without_a_separator_one_user_is_named() -> None:
     config = Config(channel_user_separator="")
-
     assert allows_user("a#17,18", ANY, "17,18", config)
     assert not allows_user("a#17,18", ANY, "17", config)
 
@@ -170,7 +169,6 @@ def test_without_a_separator_one_user_is_named() -> None:
 @pytest.mark.parametrize(("namespace", "name"), [("", "#17"), ("pp", "pp:#17")])
 def test_personal_channel_belongs_to_one_user(namespace: str, name: str) -> None:
     config = Config(user_personal_channel_namespace=namespace)
-
     assert personal_channel("17", config) == name
     assert allows_user(name, ANY, "17", config)
     assert not allows_user(name, ANY, "18", config)
@@ -201,5 +199,4 @@ def test_other_markers_make_other_users_listable(
     boundary: str, separator: str, user: str, listed: bool
 ) -> None:
     config = Config(channel_user_boundary=boundary, channel_user_separator=separator)
-
     assert can_be_listed(user, config) is listed

@@ -49,14 +49,12 @@ def test_error_codes_are_those_of_the_table_each_once() -> None:
 @pytest.mark.parametrize("kind", ERRORS)
 def test_error_has_the_code_and_message_of_its_class(kind: type[Error]) -> None:
     error = kind()
-
     assert (error.code, error.message) == (kind.code, ERROR_TABLE[kind.code])
     assert str(error) == f"{kind.code}: {kind.message}"
 
 
 def test_error_of_the_application_has_code_and_message_of_its_own() -> None:
     error = Error(1001, "no credit")
-
     assert (error.code, error.message, str(error)) == (1001, "no credit", "1001: no credit")
     assert (Error().code, Error().message) == (100, "internal server error")
 
@@ -78,7 +76,6 @@ def test_application_says_whether_its_error_is_temporary() -> None:
 def test_error_codes_of_the_protocol_are_not_for_sites(code: int) -> None:
     with pytest.raises(ValueError, match="begin at 1000"):
         Error(code, "mine")
-
     received = Error.received(code, "theirs")
     assert (received.code, str(received)) == (code, f"{code}: theirs")
 
@@ -87,7 +84,6 @@ def test_error_codes_of_the_protocol_are_not_for_sites(code: int) -> None:
 def test_close_codes_of_the_protocol_are_not_for_sites(code: int) -> None:
     with pytest.raises(ValueError, match="4000 to 4999"):
         Disconnect(code, "mine")
-
     received = Disconnect.received(code, "theirs", True)
     assert (received.code, received.advice) == (code, '{"reason":"theirs","reconnect":true}')
 
@@ -133,7 +129,6 @@ def test_reason_that_does_not_fit_cannot_be_defined() -> None:
 def test_reason_that_just_fits_can_be_defined() -> None:
     # {"reason":"","reconnect":true} has 30 bytes
     kind = type("Longest", (Disconnect,), {"code": 4000, "reason": "a" * 93, "reconnect": True})
-
     assert len(kind().advice) == 123
 
 
@@ -145,7 +140,6 @@ def test_reason_that_just_fits_can_be_defined() -> None:
 @pytest.mark.parametrize("reconnect", [True, False])
 def test_reason_of_a_site_is_cut_behind_a_character(reason: str, reconnect: bool) -> None:
     disconnect = Disconnect(4000, reason, reconnect)
-
     clean = reason.replace("\ud83d", "\ufffd")
     assert clean.startswith(disconnect.reason)
     longer = clean[: len(disconnect.reason) + 1]

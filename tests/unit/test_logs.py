@@ -25,7 +25,6 @@ def loggers_of(path: Path) -> set[str]:
 
 def test_every_logger_of_the_service_gives_fields() -> None:
     found = {name for path in files("realtime", "api", "admin_panel") for name in loggers_of(path)}
-
     assert found - {"realtime.testing"} == set(logs.LOGGERS)
 
 

@@ -44,7 +44,6 @@ def test_json_spelling_is_compact_and_escaped_and_otherwise_as_it_came(
 
 def test_raw_spelling_is_what_came() -> None:
     raw = b' { "a" : "<" } \n'
-
     assert payload.check(raw).raw == raw
 
 
@@ -76,20 +75,17 @@ def test_what_is_not_one_json_value_is_refused(raw: bytes) -> None:
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'], ids=["arrays", "objects"])
 def test_nesting_too_deep_to_be_safe_is_refused(opening: bytes) -> None:
     closing = b"]" if opening == b"[" else b"}"
-
     with pytest.raises(ValueError, match="not a JSON value"):
         payload.check(opening * 100_000 + b"1" + closing * 100_000)
 
 
 def test_reasonable_nesting_is_accepted() -> None:
     raw = b"[" * 100 + b"]" * 100
-
     assert payload.check(raw).json == raw
 
 
 def test_text_without_dangerous_characters_is_not_copied() -> None:
     text = '{"a":"é"}'.encode()
-
     assert payload.escape(text) is text
 
 
@@ -114,7 +110,6 @@ def test_object_without_json_form_is_a_type_error() -> None:
 def test_object_that_contains_itself_is_a_value_error() -> None:
     endless: list[object] = []
     endless.append(endless)
-
     with pytest.raises(ValueError, match="not a JSON value"):
         payload.from_object(endless)
 
@@ -133,9 +128,7 @@ def test_json_spelling_holds_no_line_break_and_nothing_dangerous(
     value: Any, indent: Any, ascii_only: bool
 ) -> None:
     text = json.dumps(value, indent=indent, ensure_ascii=ascii_only).encode()
-
     spelt = payload.check(text).json
-
     assert not any(danger in spelt for danger in (b"\n", b"\r", b"<", b">", b"&"))
     assert not any(danger.encode() in spelt for danger in ("\u2028", "\u2029"))
 
@@ -144,9 +137,7 @@ def test_json_spelling_holds_no_line_break_and_nothing_dangerous(
 @given(json_values)
 def test_check_accepts_its_own_spelling_unchanged(value: Any) -> None:
     spelt = payload.from_object(value).json
-
     again = payload.check(spelt)
-
     assert again.json == again.raw == spelt
 
 
@@ -179,7 +170,6 @@ def test_arbitrary_bytes_raise_nothing_but_value_error(raw: bytes) -> None:
         checked = payload.check(raw)
     except ValueError:
         return
-
     assert msgspec.json.decode(checked.json) == msgspec.json.decode(raw)
 
 
@@ -198,7 +188,6 @@ def test_half_of_a_surrogate_pair_is_read_as_the_replacement_character(
     raw: bytes, meant: object
 ) -> None:
     checked = payload.check(raw)
-
     assert checked.raw == raw
     assert json.loads(checked.json) == meant
 

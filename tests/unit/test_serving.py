@@ -73,10 +73,8 @@ async def test_node_does_not_start_before_the_hooks_of_the_site_are_loaded(
 ) -> None:
     hooks = Registry(is_loaded=False)
     serving = Serving(sources.configuration, hooks, engines)
-
     with pytest.raises(RuntimeError, match="INSTALLED_APPS"):
         await serving.start()
-
     assert engines.started == 0
 
 
@@ -84,14 +82,12 @@ async def test_start_that_failed_is_tried_again_at_the_next_call(
     serving: Serving, engines: LateEngines
 ) -> None:
     engines.failures = 2
-
     for _ in range(2):
         with pytest.raises(EngineUnavailable):
             await serving.start()
         with pytest.raises(NotServing):
             serving.serving_node()
     node = await serving.start()
-
     assert engines.started == 1
     assert serving.serving_node() is node
 
@@ -102,10 +98,8 @@ async def test_options_that_were_corrected_are_used_at_the_next_call(
     settings.REALTIME = {"nope": 1}
     with pytest.raises(InvalidOptions):
         await serving.start()
-
     settings.REALTIME = {"name": "corrected"}
     node = await serving.start()
-
     assert node.config.name == "corrected"
     await serving.stop()
 
@@ -116,10 +110,8 @@ async def test_node_is_not_found_before_it_is_started(
     engines.gate.clear()
     starting = asyncio.create_task(serving.start())
     await turns()
-
     with pytest.raises(NotServing):
         serving.serving_node()
-
     engines.gate.set()
     assert await starting is serving.serving_node()
 
@@ -131,10 +123,8 @@ async def test_calls_at_the_same_time_get_the_same_node_when_it_is_started(
     calls = [asyncio.create_task(serving.start()) for _ in range(5)]
     await turns()
     assert not any(call.done() for call in calls)
-
     engines.gate.set()
     nodes = await asyncio.gather(*calls)
-
     assert len(set(nodes)) == 1
     assert engines.started == 1
 
@@ -143,9 +133,7 @@ async def test_calls_at_the_same_time_all_learn_that_it_failed(
     serving: Serving, engines: LateEngines
 ) -> None:
     engines.failures = 1
-
     results = await asyncio.gather(*(serving.start() for _ in range(3)), return_exceptions=True)
-
     assert [type(result) for result in results] == [EngineUnavailable] * 3
 
 
@@ -155,11 +143,9 @@ async def test_caller_that_gives_up_does_not_end_the_start_for_others(
     engines.gate.clear()
     impatient, patient = (asyncio.create_task(serving.start()) for _ in range(2))
     await turns()
-
     impatient.cancel()
     await turns()
     engines.gate.set()
-
     assert await patient is serving.serving_node()
     assert impatient.cancelled()
 
@@ -173,9 +159,7 @@ async def test_start_that_was_begun_is_the_one_that_is_waited_for(
     starting = asyncio.create_task(serving.start())
     await turns()
     assert serving.node() is None
-
     engines.gate.set()
-
     assert await starting is serving.node()
     assert engines.started == 1
 
@@ -188,7 +172,6 @@ async def test_start_that_was_begun_and_failed_is_tried_again_at_the_next_call(
     await eventually(lambda: engines.failures == 0)
     await turns()
     assert serving.node() is None
-
     assert await serving.start() is serving.node()
 
 
@@ -216,9 +199,7 @@ async def test_node_is_found_until_it_has_stopped(serving: Serving) -> None:
 async def test_clients_are_closed_when_the_stop_begins(serving: Serving) -> None:
     node = await serving.start()
     client = OpenedClient(node)
-
     serving.begin_stop()
-
     assert client.close_codes == [3001]
 
 
@@ -226,11 +207,9 @@ async def test_newcomer_to_a_process_that_ends_finds_the_stopped_node_which_clos
     serving: Serving, engines: LateEngines
 ) -> None:
     node = await serving.start()
-
     await serving.stop(process_ends=True)
     newcomer = Connection(await serving.start())
     await newcomer.client.node.idle()
-
     assert newcomer.client.node is node
     assert newcomer.closes == [3001]
     assert engines.started == 1
@@ -239,7 +218,6 @@ async def test_newcomer_to_a_process_that_ends_finds_the_stopped_node_which_clos
 async def test_beginning_to_stop_where_nothing_was_started_is_ignored(serving: Serving) -> None:
     serving.begin_stop()
     await serving.stop()
-
     assert serving.node() is None
 
 
@@ -247,9 +225,7 @@ async def test_forked_process_serves_no_clients_and_finds_the_lock_open(serving:
     node = await serving.start()
     with serving._lock:
         serving.begin_forked()
-
         with pytest.raises(NotServing):
             await asyncio.to_thread(serving.serving_node)
-
     assert serving.node() is None
     await node.stop()

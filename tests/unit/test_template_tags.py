@@ -86,13 +86,11 @@ def claims(token: str) -> dict[str, Any]:
 
 def test_config_is_data_that_browsers_do_not_run() -> None:
     script = Script(render(page(), "realtime_config"))
-
     assert script.attributes == {"id": "realtime-config", "type": "application/json"}
 
 
 def test_config_has_endpoint_token_and_views() -> None:
     found = config(page(User(pk=17)))
-
     assert claims(found.pop("token"))["sub"] == "17"
     assert found == {
         "endpoint": "ws://testserver/connection/websocket",
@@ -140,7 +138,6 @@ def test_endpoint_is_below_the_prefix_of_the_site() -> None:
         found = config(page())
     finally:
         set_script_prefix("/")
-
     assert found["endpoint"] == "ws://testserver/site/connection/websocket"
     assert found["refreshEndpoint"] == "/site/a/site/centrifuge/refresh"
 
@@ -158,7 +155,6 @@ def test_token_of_nobody_is_empty(user: Any, client_anonymous: bool) -> None:
 
 def test_token_of_nobody_needs_no_key_and_no_login_of_django() -> None:
     request = RequestFactory().get("/")
-
     with override_settings(REALTIME={}):
         assert config(request)["token"] == ""
 
@@ -207,7 +203,6 @@ def test_info_hook_that_fails_is_logged_and_gives_no_page_without_a_token(
 
     with pytest.raises(InternalError):
         config(page(User(pk=17)))
-
     [record] = [r for r in caplog.records if r.name == "realtime.hooks"]
     assert record.levelno == logging.ERROR
     assert record.exc_info is not None
@@ -217,7 +212,6 @@ def test_info_hook_that_fails_is_logged_and_gives_no_page_without_a_token(
 def test_page_adds_values_of_its_own_and_replaces_ours() -> None:
     with override_settings(REALTIME={}):  # a token of the page's own needs no key
         found = config(page(User(pk=17)), 'token="own" refreshEndpoint="/token" channel="a"')
-
     assert (found["token"], found["refreshEndpoint"], found["channel"]) == ("own", "/token", "a")
     assert found["subscribeEndpoint"] == "/a/site/centrifuge/subscribe"
 
@@ -225,9 +219,7 @@ def test_page_adds_values_of_its_own_and_replaces_ours() -> None:
 def test_values_cannot_leave_the_element() -> None:
     hostile = "</script><script>alert(1)</script><!--"
     template = Template("{% load realtime %}{% realtime_config channel=channel %}")
-
     text = template.render(RequestContext(page(), {"channel": hostile}))
-
     script = Script(text)
     assert script.tags == ["script"]
     assert json.loads(script.content)["channel"] == hostile
@@ -261,7 +253,6 @@ def test_page_without_its_request_is_told_what_to_do(tag: str) -> None:
 def test_request_is_found_in_an_ordinary_context_too(tag: str) -> None:
     engine = Engine(libraries={"realtime": "realtime.templatetags.realtime"})
     template = engine.from_string(f"{{% load realtime %}}{{% {tag} as found %}}{{{{ found }}}}")
-
     assert template.render(Context({"request": page(User(pk=17))}))
 
 
@@ -282,14 +273,12 @@ def test_view_answers_in_its_own_words_where_the_site_requires_logins_and_csrf_t
     view: str, answer: dict[str, object]
 ) -> None:
     client = Client(enforce_csrf_checks=True, headers={"X-Requested-With": "XMLHttpRequest"})
-
     with override_settings(MIDDLEWARE=LOGIN_REQUIRED):
         response = client.post(
             f"/a/site/centrifuge/{view}",
             {"client": "C", "channels": ["$a"]},
             content_type="application/json",
         )
-
     assert (response.status_code, response.json()) == (200, answer)
 
 
@@ -310,16 +299,13 @@ MODULES = {
 
 def test_import_map_names_the_modules() -> None:
     script = import_map("realtime_importmap")
-
     assert script.attributes == {"type": "importmap"}
     assert json.loads(script.content) == {"imports": MODULES}
 
 
 def test_import_map_has_names_of_the_site() -> None:
     imports = {"vue": "/vue.js?a&b", "</script>": "/x"}
-
     script = import_map("realtime_importmap imports=imports", imports=imports)
-
     assert json.loads(script.content)["imports"] == MODULES | imports
 
 
@@ -329,7 +315,6 @@ def test_import_map_has_names_of_the_site() -> None:
 )
 def test_import_map_has_the_nonce_of_the_page(tag: str, nonce: str) -> None:
     script = import_map(tag, csp_nonce="from Django")
-
     assert script.attributes == {"type": "importmap", "nonce": nonce}
 
 
@@ -342,9 +327,7 @@ INSPECTOR = (
 
 def test_inspector_is_for_developers(settings: Any) -> None:
     assert render(page(), "realtime_inspector") == ""
-
     settings.DEBUG = True
-
     assert render(page(), "realtime_inspector") == INSPECTOR
     assert Script(render(page(), 'realtime_inspector nonce="a"')).attributes["nonce"] == "a"
 
@@ -355,7 +338,6 @@ def test_inspector_is_for_users_with_the_permission(of_user: str, shown: bool) -
     user = User.objects.create(username="Ann")
     user.user_permissions.add(Permission.objects.get(codename=of_user.partition(".")[2]))
     tag = 'realtime_inspector "auth.view_user"'
-
     assert render(page(user), tag) == (INSPECTOR if shown else "")
     assert render(page(user), "realtime_inspector") == ""
     assert render(page(), tag) == ""
@@ -367,6 +349,5 @@ def test_inspector_of_a_user_is_in_no_cache(caplog: pytest.LogCaptureFixture) ->
     tags = (
         'load cache %}{% cache 60 inspector %}{% realtime_inspector "auth.view_user" %}{% endcache'
     )
-
     assert render(page(user), tags) == ""
     assert "within {% cache %}" in caplog.text

@@ -51,9 +51,7 @@ def test_span_of_a_publication_travels_where_older_nodes_do_not_look(
     tags: dict[str, str] | None,
 ) -> None:
     publication = Publication(check(b"1"), tags=tags, traceparent=TRACEPARENT)
-
     message = records.of_publication(publication)
-
     assert set(message) == {"record", "checked", "more"}
     assert records.to_publication(message, 0) == publication
 
@@ -66,6 +64,5 @@ def test_publication_without_a_span_travels_as_before() -> None:
 def test_span_that_is_no_text_was_written_by_no_node(traceparent: Any) -> None:
     message = records.of_publication(Publication(check(b"1")))
     message["more"] = {"traceparent": traceparent}
-
     with pytest.raises(TypeError):
         records.to_publication(message, 0)
