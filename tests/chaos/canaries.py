@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 
+from tests.chaos.command import Poster
 from tests.chaos.forms import PROBE, Form
 from tests.chaos.raw_socket import CLOSE, RawSocket, open_socket
-from tests.server import API_KEY, TIMEOUT
+from tests.server import TIMEOUT
 
 CHANNEL = "canary:song"
 NAMESPACE = {"name": "canary"}
@@ -99,33 +99,14 @@ class Song:
         self._task = asyncio.create_task(self._sing())
 
     async def _sing(self) -> int:
-        reader, writer = await asyncio.open_connection("127.0.0.1", self._port)
+        poster = await Poster.open(self._port)
         number = 0
         while not (self._stops and number):
-            params = {"channel": CHANNEL, "data": number}
-            body = json.dumps({"method": "publish", "params": params}).encode()
-            writer.write(
-                b"POST /api HTTP/1.1\r\nHost: localhost\r\nAuthorization: apikey %b\r\n"
-                b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n%b"
-                % (API_KEY.encode(), len(body), body)
-            )
-            head = await reader.readuntil(b"\r\n\r\n")
-            assert b" 200 " in head.partition(b"\r\n")[0], head
+            await poster.publish(CHANNEL, number)
             number += 1
-            if b'"error"' in await self._rest(reader, head):
-                raise AssertionError("a publication was refused")
             await asyncio.sleep(INTERVAL)
-        writer.close()
+        poster.close()
         return number
-
-    @staticmethod
-    async def _rest(reader: asyncio.StreamReader, head: bytes) -> bytes:
-        length = next(
-            int(line.partition(b":")[2])
-            for line in head.split(b"\r\n")
-            if line.lower().startswith(b"content-length")
-        )
-        return await reader.readexactly(length)
 
     async def stop(self) -> int:
         """End, after one more publication; returns how many there were."""

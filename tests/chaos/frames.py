@@ -18,7 +18,6 @@ import random
 import re
 import struct
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -29,6 +28,7 @@ from typing import Any
 from realtime.errors import ERRORS, InternalError
 from realtime.protocol.negotiation import generation_of
 from tests.chaos.canaries import NAMESPACE, Song, open_canary
+from tests.chaos.command import serving
 from tests.chaos.forms import FORMS, PROBE, Form, Message
 from tests.chaos.raw_socket import BINARY, CLOSE, RawSocket, frame, open_socket
 from tests.damaged_frames import (
@@ -236,11 +236,6 @@ def private_memory(pid: int) -> int:
     return sum(int(kib) for kib in re.findall(r"^Private_\w+: +(\d+) kB", rollup, re.MULTILINE))
 
 
-def start(directory: Path, kind: str) -> Server:
-    """Start the server that is attacked."""
-    return Server(directory, OPTIONS, server=kind, arguments=QUIET[kind])
-
-
 async def attack(server: Server, count: int, seed: int) -> tuple[list[Attack], float]:
     """Send `count` frames of each generation; returns the attacks and their seconds."""
     attacks = [Attack(form, server.port, count // 2, seed) for form in FORMS]
@@ -292,12 +287,8 @@ def main() -> None:
     parser.add_argument("--server", default="daphne", choices=QUIET)
     parser.add_argument("--seed", type=int, default=15)
     arguments = parser.parse_args()
-    with tempfile.TemporaryDirectory() as directory:
-        server = start(Path(directory), arguments.server)
-        try:
-            report = asyncio.run(play(server, arguments.count, arguments.seed))
-        finally:
-            server.stop()
+    with serving(OPTIONS, arguments.server, arguments=QUIET[arguments.server]) as [server]:
+        report = asyncio.run(play(server, arguments.count, arguments.seed))
     number = len(report["faults"])
     report["faults"] = report["faults"][:20]
     sys.stdout.write(json.dumps({"server": arguments.server, **report}, indent=1) + "\n")

@@ -16,16 +16,14 @@ import json
 import random
 import subprocess
 import sys
-import tempfile
 import time
-from pathlib import Path
 from typing import Any
 
 from realtime.protocol import event_ids
-from tests.live.raw_http import Exchange, open_exchange, request
+from tests.chaos.command import Poster, serving
+from tests.live.raw_http import Exchange, open_exchange
 from tests.live.streaming.listeners import LISTENERS, Event, address, read_event
-from tests.redis_server import RedisServer
-from tests.server import API_KEY, Server
+from tests.server import Server
 
 KINDS = ("daphne", "uvicorn")
 CHANNELS = ["long:a", "long:b"]
@@ -151,31 +149,19 @@ class Visitor:
 async def publish(ports: list[int], rate: float) -> None:
     """Publish numbers at a rate, in turn at each node, until the input ends; print how many."""
     ends = asyncio.create_task(asyncio.to_thread(sys.stdin.read))
-    writers = [await asyncio.open_connection("127.0.0.1", port) for port in ports]
+    posters = [await Poster.open(port) for port in ports]
     begin, published = time.monotonic(), 0
     while not ends.done():  # also where the machine is too slow for the rate
         if published < (time.monotonic() - begin) * rate:
-            node = writers[published // len(CHANNELS) % len(writers)]
-            await _post(*node, CHANNELS[published % len(CHANNELS)], published)
+            node = posters[published // len(CHANNELS) % len(posters)]
+            await node.publish(CHANNELS[published % len(CHANNELS)], published)
             published += 1
         else:
             await asyncio.sleep(1 / rate)
     seconds = time.monotonic() - begin
     for channel in CHANNELS:
-        await _post(*writers[0], channel, END)
+        await posters[0].publish(channel, END)
     sys.stdout.write(json.dumps({"published": published, "rate": round(published / seconds, 1)}))
-
-
-async def _post(
-    reader: asyncio.StreamReader, writer: asyncio.StreamWriter, channel: str, number: int
-) -> None:
-    body = json.dumps({"method": "publish", "params": {"channel": channel, "data": number}})
-    head = {"Authorization": f"apikey {API_KEY}", "Content-Type": "application/json"}
-    exchange = Exchange(reader, writer)
-    await exchange.write(request("POST", "/api", body.encode(), head))
-    await exchange.begin()
-    answer = await exchange.rest()
-    assert answer == b'{"result":{}}\n', answer
 
 
 async def play(nodes: list[Server], listeners: int, cuts: int, rate: float) -> dict[str, Any]:
@@ -226,16 +212,8 @@ def main() -> None:
     if arguments.publish:
         asyncio.run(publish(arguments.publish, arguments.rate))
         return
-    with tempfile.TemporaryDirectory() as name:
-        redis = RedisServer(Path(name, "redis")).start()
-        options = {**LISTENERS, "redis_url": redis.url}
-        nodes = [Server(Path(name, kind), options, server=kind) for kind in KINDS]
-        try:
-            report = asyncio.run(play(nodes, arguments.listeners, arguments.cuts, arguments.rate))
-        finally:
-            for node in nodes:
-                node.discard()
-            redis.kill()
+    with serving(LISTENERS, *KINDS, redis=True) as nodes:
+        report = asyncio.run(play(nodes, arguments.listeners, arguments.cuts, arguments.rate))
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
     if report["lost"] or report["twice"]:
         sys.exit(1)

@@ -11,17 +11,15 @@ import os
 import re
 import signal
 import sys
-import tempfile
 import time
 from collections import Counter
 from collections.abc import AsyncIterator, Mapping
 from contextlib import AsyncExitStack, asynccontextmanager
-from pathlib import Path
 from typing import Any
 
+from tests.chaos.command import serving
 from tests.chaos.harness import OPTIONS, Chaos, chaos
 from tests.chaos.publishers import eventually
-from tests.redis_server import RedisServer
 from tests.server import Server
 
 CLIENTS_OF_A_CHANNEL = 20
@@ -75,10 +73,9 @@ async def restart(server: Server, groups: list[Chaos], workers: int) -> float:
     return seconds
 
 
-def options(redis: RedisServer, workers: int, clients: int) -> Mapping[str, Any]:
+def options(clients: int) -> Mapping[str, Any]:
     """The options of a service with so many clients at each worker."""
-    drain = max(1.0, clients / RECONNECTS_PER_SECOND)
-    return {**OPTIONS, "redis_url": redis.url, "drain_seconds": drain}
+    return {**OPTIONS, "drain_seconds": max(1.0, clients / RECONNECTS_PER_SECOND)}
 
 
 def summary(groups: list[Chaos], workers: int, seconds: float) -> str:
@@ -98,21 +95,12 @@ def summary(groups: list[Chaos], workers: int, seconds: float) -> str:
 
 async def main(workers: int, clients: int) -> None:
     """Play it once, and print what happened."""
-    with tempfile.TemporaryDirectory() as name:
-        redis = RedisServer(Path(name, "redis")).start()
-        server = Server(
-            Path(name),
-            options(redis, workers, clients),
-            server="realtime",
-            arguments=["--workers", str(workers)],
-        )
-        try:
-            async with crowd(server, workers * clients) as groups:
-                seconds = await restart(server, groups, workers)
-                print(summary(groups, workers, seconds))  # noqa: T201
-        finally:
-            server.discard()
-            redis.kill()
+    given = options(clients)
+    arguments = ["--workers", str(workers)]
+    with serving(given, "realtime", redis=True, arguments=arguments) as [server]:
+        async with crowd(server, workers * clients) as groups:
+            seconds = await restart(server, groups, workers)
+            print(summary(groups, workers, seconds))  # noqa: T201
 
 
 if __name__ == "__main__":

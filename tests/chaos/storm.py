@@ -16,12 +16,12 @@ import os
 import resource
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.request
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.command import Poster, serving
 from tests.chaos.raw_socket import TEXT, RawSocket, frame
 from tests.conftest import connection_token
 from tests.server import API_KEY, Server
@@ -185,18 +185,9 @@ def server_cpu(server: Server) -> float:
 
 
 async def _publish(port: int) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    poster = await Poster.open(port)
     while True:
-        body = json.dumps(
-            {"method": "publish", "params": {"channel": "live:a", "data": {"at": time.time()}}}
-        ).encode()
-        writer.write(
-            b"POST /api HTTP/1.1\r\nHost: localhost\r\nAuthorization: apikey "
-            + API_KEY.encode()
-            + b"\r\n"
-            b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(body) + body
-        )
-        await reader.read(65536)
+        await poster.publish("live:a", {"at": time.time()})
         await asyncio.sleep(INTERVAL)
 
 
@@ -215,12 +206,8 @@ def main() -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     given = (option.partition("=") for option in arguments.option)
     more = {name: json.loads(value) for name, _, value in given}
-    with tempfile.TemporaryDirectory() as directory:
-        server = Server(Path(directory), {**OPTIONS, **more}, server=arguments.server)
-        try:
-            asyncio.run(storm(server, arguments.clients, arguments.channels))
-        finally:
-            server.stop()
+    with serving({**OPTIONS, **more}, arguments.server) as [server]:
+        asyncio.run(storm(server, arguments.clients, arguments.channels))
 
 
 if __name__ == "__main__":

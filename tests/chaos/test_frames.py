@@ -2,20 +2,15 @@
 
 from __future__ import annotations
 
-from pathlib import Path
-
 import pytest
 
-from tests.chaos.frames import play, start
+from tests.chaos.command import serving
+from tests.chaos.frames import OPTIONS, QUIET, play
 
 
 @pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
-async def test_canaries_live_among_malformed_frames(tmp_path: Path, kind: str) -> None:
-    server = start(tmp_path, kind)
-    try:
+async def test_canaries_live_among_malformed_frames(kind: str) -> None:
+    with serving(OPTIONS, kind, arguments=QUIET[kind]) as [server]:
         report = await play(server, 100, seed=15)
-    finally:
-        server.stop()
-
     assert report["faults"] == []
     assert report["frames"] == 2 * 100

@@ -23,56 +23,33 @@ def received(*keys: Key, first: int = 1) -> list[Received]:
 GOOD = received(ONE, LATE, TWO, THREE)
 JUMP = [*received(ONE, LATE, TWO), Received("e", 5, THREE)]
 
-JUDGEMENTS: list[object] = [
-    pytest.param(GOOD, GOOD, [], id="everything"),
-    pytest.param(received(ONE, TWO, THREE), received(ONE, TWO, THREE), [], id="without unknown"),
-    pytest.param(
-        received(ONE, LATE, THREE),
-        received(ONE, LATE, THREE),
-        ["lacks acknowledged: 1: p/2"],
-        id="acknowledged one lost by all",
-    ),
-    pytest.param(
-        received(ONE, LATE, TWO, TWO, THREE),
-        received(ONE, LATE, TWO, TWO, THREE),
-        ["got twice: 1: p/2"],
-        id="twice",
-    ),
-    pytest.param(
-        received(ONE, TWO, Key("x", 7), THREE),
-        received(ONE, TWO, Key("x", 7), THREE),
-        ["got what nobody published: 1: x/7"],
-        id="stranger",
-    ),
-    pytest.param(
-        JUMP, JUMP, ["out of order by offset: 1: 5 (p/3) after 3 (p/2)"], id="offset jumps"
-    ),
-    pytest.param(
+JUDGEMENTS: dict[str, tuple[list[Received], str]] = {
+    "everything": (GOOD, ""),
+    "without unknown": (received(ONE, TWO, THREE), ""),
+    "acknowledged one lost by all": (received(ONE, LATE, THREE), "lacks acknowledged: 1: p/2"),
+    "twice": (received(ONE, LATE, TWO, TWO, THREE), "got twice: 1: p/2"),
+    "stranger": (received(ONE, TWO, Key("x", 7), THREE), "got what nobody published: 1: x/7"),
+    "offset jumps": (JUMP, "out of order by offset: 1: 5 (p/3) after 3 (p/2)"),
+    "publisher's order": (
         received(ONE, THREE, TWO),
-        received(ONE, THREE, TWO),
-        ["out of order by publisher: 1: p/2 after p/3"],
-        id="publisher's order",
+        "out of order by publisher: 1: p/2 after p/3",
     ),
-    pytest.param(
-        received(ONE, TWO, THREE),
-        GOOD,
-        [f"differs from others: 1: at 1: {received(TWO, first=2)[0]}, not {GOOD[1]}"],
-        id="unknown one lost by some",
-    ),
-    pytest.param(
-        received(ONE, TWO, THREE, LATE)[:3],
-        received(ONE, TWO, THREE, LATE),
-        ["differs from others: 1: 3 publications, not 4"],
-        id="ends early",
-    ),
-]
+}
 
 
-@pytest.mark.parametrize(("got", "like", "expected"), JUDGEMENTS)
-def test_judge_tells_what_is_wrong(
-    got: list[Received], like: list[Received], expected: list[str]
-) -> None:
-    assert complaints(got, {ONE, TWO, THREE}, {LATE}, like) == expected
+@pytest.mark.parametrize(("got", "expected"), JUDGEMENTS.values(), ids=JUDGEMENTS)
+def test_judge_tells_what_is_wrong(got: list[Received], expected: str) -> None:
+    found = [expected] if expected else []
+    assert complaints(got, {ONE, TWO, THREE}, {LATE}, got) == found
+
+
+def test_judge_compares_with_others() -> None:
+    """An unknown one is lost by all, or by none."""
+    got, behind = received(ONE, TWO, THREE), received(ONE, TWO, THREE, LATE)
+    one, other = (complaints(got, {ONE, TWO, THREE}, {LATE}, like) for like in (GOOD, behind))
+    difference = f"at 1: {received(TWO, first=2)[0]}, not {GOOD[1]}"
+    assert one == [f"differs from others: 1: {difference}"]
+    assert other == ["differs from others: 1: 3 publications, not 4"]
 
 
 async def test_everybody_gets_everything_when_nothing_is_broken(
@@ -83,7 +60,6 @@ async def test_everybody_gets_everything_when_nothing_is_broken(
         everybody.publishers.start()
         await everybody.publishers.progress(25)
         await everybody.settle()
-
         assert everybody.publishers.failures == []
         assert everybody.subscribers.closes == []
 
@@ -98,32 +74,25 @@ async def test_client_that_is_cut_comes_back_and_recovers(
         await everybody.subscribers.all[0].cut()
         await everybody.publishers.progress(5)
         await everybody.settle()
-
         assert everybody.subscribers.closes == [1006]
         assert everybody.subscribers.recovered == [True]
 
 
-ANEW = [
-    pytest.param(received(ONE, TWO, THREE), [], [], id="never"),
-    pytest.param([*received(ONE, TWO), *received(ONE, TWO)], [2], [], id="told"),
-    pytest.param(
-        [*received(ONE, TWO), *received(ONE, TWO)],
-        [],
-        ["some came twice", "some came out of order"],
-        id="untold",
-    ),
-    pytest.param(received(ONE, TWO, TWO), [1], ["some came twice"], id="twice after it was told"),
-    pytest.param(
-        [*received(ONE), *received(TWO, first=5)], [], ["some came out of order"], id="jump"
-    ),
-]
+BOTH = received(ONE, TWO)
+TWICE, ORDER = "some came twice", "some came out of order"
+ANEW: dict[str, tuple[list[Received], list[int], list[str]]] = {
+    "never": (received(ONE, TWO, THREE), [], []),
+    "told": ([*BOTH, *BOTH], [2], []),
+    "untold": ([*BOTH, *BOTH], [], [TWICE, ORDER]),
+    "twice after it was told": (received(ONE, TWO, TWO), [1], [TWICE]),
+    "jump": ([*received(ONE), *received(TWO, first=5)], [], [ORDER]),
+}
 
 
-@pytest.mark.parametrize(("got", "beginnings", "expected"), ANEW)
+@pytest.mark.parametrize(("got", "beginnings", "expected"), ANEW.values(), ids=ANEW)
 def test_client_that_was_told_may_begin_anew(
     got: list[Received], beginnings: list[int], expected: list[str]
 ) -> None:
     client = Subscriber("s", [], ["a"], "json")
     client.beginnings["a"].extend(beginnings)
-
     assert complaints_of(client, "a", got, set()) == expected

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import socket
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -15,6 +14,7 @@ import pytest
 from tests.chaos import old_version
 from tests.chaos.harness import OPTIONS, chaos
 from tests.conftest import new_word, start_server
+from tests.live.clusters import name_of
 from tests.live.processes import call_view, environment, worker
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
@@ -74,10 +74,6 @@ def service(
         other = starting.result()
         stack.callback(other.discard)
         yield Service(options, one, other)
-
-
-def name_of(server: Server) -> str:
-    return f"{socket.gethostname()}_{server.pid}"
 
 
 def ask(server: Server, function: str, *arguments: Any) -> Any:
@@ -140,7 +136,6 @@ async def test_control_messages_reach_clients_at_the_other_version(
         user = f"{unique}-{number}"
         client = await connect(there, user=user)
         await client.result("subscribe", {"channel": user})
-
         assert here.api("unsubscribe", channel=user, user=user) == {"result": {}}
         assert (await client.push())["type"] == 3
         assert here.api("disconnect", user=user) == {"result": {}}

@@ -32,7 +32,7 @@ def supervised(own_redis: OwnRedis, tmp_path: Path) -> Iterator[Server]:
     """Two workers and their supervisor."""
     server = Server(
         tmp_path,
-        options(own_redis(), 2, CLIENTS),
+        {**options(CLIENTS), "redis_url": own_redis().url},
         server="realtime",
         arguments=["--workers", "2"],
     )
