@@ -9,7 +9,9 @@ from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 
+from tests.browser import browsing
 from tests.install.environments import Environment, build_wheel, development_pin
 from tests.install.pages import steps
 from tests.install.running import Running, Visitor
@@ -90,6 +92,13 @@ def serve_site(tmp_path: Path) -> Iterator[Serve]:
     yield start
     for running in started:
         running.stop()
+
+
+@pytest.fixture
+def browser(tmp_path: Path) -> Iterator[Chrome]:
+    """A browser in which nobody is logged in."""
+    with browsing(tmp_path / "profile") as browser:
+        yield browser
 
 
 @pytest.fixture

@@ -11,6 +11,8 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 
 import httpx
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
 
 from tests.install.site import PASSWORD, USER, Site
 from tests.ports import free_port
@@ -89,6 +91,13 @@ def accepts(port: int) -> bool:
     except OSError:
         return False
     return True
+
+
+def log_in(browser: Chrome) -> None:
+    """Send the form of Django's admin, which is shown, as the user of the site."""
+    browser.find_element(By.NAME, "username").send_keys(USER)
+    browser.find_element(By.NAME, "password").send_keys(PASSWORD)
+    browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
 
 
 class Visitor:

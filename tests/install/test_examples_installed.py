@@ -16,5 +16,4 @@ pytestmark = pytest.mark.timeout(600)  # the first test waits for both installat
 def test_example_needs_the_wheel_alone(sites: Mapping[str, Site], tmp_path: Path) -> None:
     """One of them stands for all: they use the package in the same way."""
     example = Site(Example("dashboard", tmp_path).directory, sites["newest"].environment)
-
     assert "\nOK\n" in example.run("python manage.py test")

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import start_browser, wait_for
+from tests.browser import wait_for
 from tests.install.pages import steps
-from tests.install.running import Running
-from tests.install.site import PASSWORD, USER, Site
+from tests.install.running import Running, log_in
+from tests.install.site import Site
 from tests.server import wait_until
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
@@ -56,13 +56,6 @@ def own_site(sites: Mapping[str, Site], tmp_path_factory: pytest.TempPathFactory
     return site
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Chrome]:
-    browser = start_browser(tmp_path / "profile")
-    yield browser
-    browser.quit()
-
-
 def test_first_message_takes_five_steps(own_site: Site, browser: Chrome, tmp_path: Path) -> None:
     code = steps("quickstart.md")
     taken = [code["install"]]  # in the fixture, with that wheel
@@ -77,9 +70,7 @@ def test_first_message_takes_five_steps(own_site: Site, browser: Chrome, tmp_pat
     running = Running(own_site, [*shlex.split(taken[-1]), "--noreload"], tmp_path / "log")
     try:
         browser.get(f"{running.address}/page")
-        browser.find_element(By.NAME, "username").send_keys(USER)
-        browser.find_element(By.NAME, "password").send_keys(PASSWORD)
-        browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        log_in(browser)
         settings = (own_site.directory / "mysite/settings.py").read_text()
         (key,) = re.findall(r"""['"]api_key['"]: ['"]([\w-]+)""", settings)
         wait_until(lambda: running.subscribers(key) == 1, what="the page's subscription")

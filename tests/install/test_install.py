@@ -33,71 +33,43 @@ def test_every_code_block_of_the_quick_start_is_followed_here() -> None:
     assert fences("quickstart.md") == len(steps("quickstart.md"))
 
 
-# the installation
-
-
 def test_oldest_supported_django_is_installed(sites: Mapping[str, Site]) -> None:
     version = sites["oldest"].run("python -m django --version").strip()
-
     assert version in (OLDEST, f"{OLDEST}.0")
 
 
 def test_service_comes_from_the_wheel(site: Site, sites: Mapping[str, Site], wheel: Path) -> None:
     code = "import realtime; print(realtime.__file__, realtime.__version__)"
     where, version = site.run(f'python -c "{code}"').split()
-
     # the wheel is unpacked once
     assert where.startswith(str(sites["newest"].environment.packages))
     assert version == wheel.name.split("-")[1]
 
 
-def test_check_finds_nothing_to_say(site: Site) -> None:
+def test_checks_find_nothing_and_migrations_are_complete(site: Site) -> None:
     said = site.run("python manage.py check --fail-level WARNING")
-
     assert said == "System check identified no issues (0 silenced).\n"
-
-
-def test_migrations_of_the_wheel_are_complete(site: Site) -> None:
     assert site.run("python manage.py makemigrations --check --dry-run") == "No changes detected\n"
 
 
-# messages
-
-
-async def test_message_published_in_a_view_arrives(visitor: Visitor) -> None:
-    async with visitor.listening() as client:
-        response = visitor.post("/say", text="from a view")
-
-        assert response.status_code == 204
-        assert (await client.publication())["data"] == {"text": "from a view"}
-
-
-async def test_message_of_the_curl_line_arrives(visitor: Visitor, server: Running) -> None:
+async def test_messages_of_a_view_and_the_curl_line_arrive(
+    visitor: Visitor, server: Running
+) -> None:
+    """And none of a transaction that was rolled back; the client is who is logged in."""
     require("curl", "Debian: apt-get install curl")
     line = steps("quickstart.md")["curl"]
     assert DOCUMENTED_ADDRESS in line
     async with visitor.listening() as client:
-        finished = subprocess.run(
-            ["sh", "-c", line.replace(DOCUMENTED_ADDRESS, server.address)],
-            capture_output=True,
-            text=True,
-            timeout=20,
-        )
-
+        undone = visitor.http.get("/api-of-its-own/roll-back", params={"text": "undone"})
+        said = visitor.post("/say", text="from a view")
+        assert (undone.status_code, said.status_code) == (204, 204)
+        assert (await client.publication())["data"] == {"text": "from a view"}
+        curl = ["sh", "-c", line.replace(DOCUMENTED_ADDRESS, server.address)]
+        finished = subprocess.run(curl, capture_output=True, text=True, timeout=20)
         assert json.loads(finished.stdout) == {"result": {}}, finished.stderr
         assert (await client.publication())["data"] == {"text": "hi"}
-
-
-async def test_message_of_a_transaction_that_is_rolled_back_never_arrives(
-    visitor: Visitor,
-) -> None:
-    async with visitor.listening() as client:
-        response = visitor.http.get("/api-of-its-own/roll-back", params={"text": "undone"})
-        visitor.post("/say", text="a later one")
-
-        assert response.status_code == 204
-        assert (await client.publication())["data"] == {"text": "a later one"}
-        await client.quiet()
+        present = await client.result("presence", {"channel": "chat:lobby"})
+        assert present["presence"][client.client]["user"] == "1"
 
 
 async def test_message_from_the_shell_arrives_with_redis(
@@ -108,89 +80,55 @@ async def test_message_from_the_shell_arrives_with_redis(
     server = serve_site(site, production("daphne"), **redis_variables)
     async with visit(server).log_in().listening() as client:
         site.run(lines.replace(DOCUMENTED_REDIS, redis_variables["SERVICE_REDIS_URL"]))
-
         assert (await client.publication())["data"] == {"text": "hi"}
 
 
 def test_shell_without_redis_says_that_it_serves_nobody_and_what_to_do(site: Site) -> None:
     said = site.run(steps("quickstart.md")["shell"].splitlines()[-1], check=False)
-
     last = said.strip().splitlines()[-1]
     assert "NotServing" in last
     assert "/api" in last
 
 
-# who is who
-
-
-async def test_client_is_who_is_logged_in(visitor: Visitor) -> None:
-    async with visitor.listening() as client:
-        present = await client.result("presence", {"channel": "chat:lobby"})
-
-        assert present["presence"][client.client]["user"] == "1"
-
-
-async def test_visitor_who_is_not_logged_in_is_refused(server: Running) -> None:
-    async with open_client(server.socket, origin=server.address, connected=False) as client:
-        await client.send("connect")
-
-        assert (await client.closed())[0] == 3003
-
-
-async def test_login_is_not_believed_of_a_page_of_another_site(visitor: Visitor) -> None:
-    headers = visitor.headers | {"Origin": "https://evil.example"}
-    async with open_client(
-        visitor.server.socket, additional_headers=headers, connected=False
-    ) as client:
-        await client.send("connect")
-
-        assert (await client.closed())[0] == 3003
+async def test_who_is_not_logged_in_or_comes_from_another_site_is_refused(
+    visitor: Visitor, server: Running
+) -> None:
+    nobody = {"Origin": server.address}
+    for headers in (nobody, visitor.headers | {"Origin": "https://evil.example"}):
+        async with open_client(
+            server.socket, additional_headers=headers, connected=False
+        ) as client:
+            await client.send("connect")
+            assert (await client.closed())[0] == 3003
 
 
 async def test_page_with_a_token_says_where_to_renew_it(visitor: Visitor) -> None:
     page = visitor.http.get("/api-of-its-own/token-page").text
     config = json.loads(re.findall(r"<script id=.realtime-config.[^>]*>(.*?)</script>", page)[0])
     ours = {"X-Requested-With": "XMLHttpRequest"}
-
     token = visitor.http.post(config["refreshEndpoint"], json={}, headers=ours).json()["token"]
-
     async with open_client(config["endpoint"], token=token) as client:
         await client.result("subscribe", {"channel": "chat:lobby"})
         present = await client.result("presence", {"channel": "chat:lobby"})
         assert present["presence"][client.client]["user"] == "1"
 
 
-# what the site had before
-
-
-def test_own_app_called_api_still_answers(visitor: Visitor) -> None:
+def test_own_pages_still_answer(visitor: Visitor, visit: Visit, server: Running) -> None:
     assert visitor.http.get("/api-of-its-own/who").json() == {"app": "api.views"}
-
-
-def test_page_of_the_quick_start_is_for_people_who_are_logged_in(
-    visitor: Visitor, visit: Visit, server: Running
-) -> None:
     assert visitor.http.get("/api-of-its-own/page").status_code == 200
-    assert visit(server).http.get("/api-of-its-own/page").status_code == 302
+    assert visit(server).http.get("/api-of-its-own/page").status_code == 302, "not logged in"
 
 
 async def test_own_websocket_route_still_answers(visitor: Visitor, server: Running) -> None:
     url = f"ws://127.0.0.1:{server.port}/ws/rooms/7/"
     async with connect(url, additional_headers=visitor.headers, proxy=None) as socket:
         await socket.send(json.dumps({"text": "hello"}))
-
         assert json.loads(await socket.recv()) == {"user": "ann", "text": "hello"}
 
 
 async def test_functions_that_replace_that_route_do_the_same(visitor: Visitor) -> None:
     async with visitor.listening("room:7") as client:
         await client.result("publish", {"channel": "room:7", "data": {"text": "hello"}})
-
         assert (await client.publication())["data"] == {"user": "ann", "text": "hello"}
-
-
-async def test_functions_that_replace_that_route_refuse_what_is_no_text(visitor: Visitor) -> None:
-    async with visitor.listening("room:7") as client:
         error = await client.error("publish", {"channel": "room:7", "data": {"text": 7}})
-
         assert error == {"code": 1000, "message": "a text is wanted"}

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterator
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import console, start_browser, wait_for
+from tests.browser import console, wait_for
 from tests.install.pages import steps
 from tests.install.running import Running, Visitor
 from tests.server import ROOT, wait_until
@@ -21,18 +20,9 @@ JS = ROOT / "tests" / "js"
 LIBRARY = r"https://cdn\.jsdelivr\.net/npm/centrifuge@([\d.]+)/dist/centrifuge\.min\.js"
 
 
-@pytest.fixture
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A browser in which nobody is logged in."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.quit()
-
-
 def test_pages_load_the_client_library_that_is_tested() -> None:
     tested = json.loads((JS / "package.json").read_text())["dependencies"]["centrifuge"]
     pages = [page.read_text() for page in (ROOT / "docs").glob("*.md")]
-
     assert {version for page in pages for version in re.findall(LIBRARY, page)} == {tested}
 
 

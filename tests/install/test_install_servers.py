@@ -34,7 +34,6 @@ async def test_server_delivers_to_a_site_without_routes_of_its_own(
     visitor = visit(server).log_in()
     async with visitor.listening() as client:
         visitor.post("/say", text=f"through {name}")
-
         assert (await client.publication())["data"] == {"text": f"through {name}"}
 
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import start_browser, wait_for
+from tests.browser import wait_for
 from tests.install.pages import fences, steps
-from tests.install.running import Running
-from tests.install.site import PASSWORD, USER, Site
+from tests.install.running import Running, log_in
+from tests.install.site import USER, Site
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
 
@@ -42,17 +42,8 @@ def chat(sites: Mapping[str, Site], tmp_path_factory: pytest.TempPathFactory) ->
     return site
 
 
-@pytest.fixture
-def browser(tmp_path: Path) -> Iterator[Chrome]:
-    """A browser in which no one is logged in."""
-    browser = start_browser(tmp_path / "profile")
-    yield browser
-    browser.quit()
-
-
 def test_every_block_is_followed() -> None:
     others = "begin init models views view-channel prepare run test"
-
     followed = {*FILES, *others.split()}
     assert set(steps("tutorial.md")) == followed
     assert fences("tutorial.md") == len(followed)
@@ -67,9 +58,7 @@ def test_room_shows_messages_and_who_is_there(chat: Site, browser: Chrome, tmp_p
     running = Running(chat, [*command, "--noreload"], tmp_path / "log")
     try:
         browser.get(f"{running.address}/chat/lobby/")
-        browser.find_element(By.NAME, "username").send_keys(USER)
-        browser.find_element(By.NAME, "password").send_keys(PASSWORD)
-        browser.find_element(By.CSS_SELECTOR, "[type=submit]").click()
+        log_in(browser)
 
         def shown(element: str) -> str:
             return browser.find_element(By.ID, element).text

@@ -45,7 +45,6 @@ def sources() -> set[str]:
 
 def test_wheel_has_one_top_level_name(names: list[str]) -> None:
     top = {name.partition("/")[0] for name in names if ".dist-info/" not in name}
-
     assert top == {"realtime"}
 
 
@@ -63,7 +62,6 @@ def test_wheel_has_every_file_of_the_packages_and_no_other(names: list[str]) -> 
 def test_client_is_minified_where_the_tools_are(wheel: Path, names: list[str]) -> None:
     has_tools = (ROOT / "packages/javascript/node_modules").is_dir()
     text = zipfile.ZipFile(wheel).read(CLIENT).decode()
-
     assert names.count(CLIENT) == 1
     assert set(names) >= BUILT if has_tools else not BUILT & set(names)
     assert text.endswith("//# sourceMappingURL=client.js.map") == has_tools
@@ -100,9 +98,7 @@ def test_pytest_plugin_is_announced_by_a_name_that_leads_to_it(wheel: Path) -> N
     (name,) = (name for name in archive.namelist() if name.endswith("entry_points.txt"))
     points = configparser.ConfigParser(delimiters="=")
     points.read_string(archive.read(name).decode())
-
     ((_, module),) = points["pytest11"].items()
-
     assert f"{module.replace('.', '/')}.py" in archive.namelist()
     assert hasattr(importlib.import_module(module), "realtime_outbox")
 
@@ -113,23 +109,17 @@ def metadata(wheel: Path) -> Message:
     return message_from_string(archive.read(name).decode())
 
 
-def test_readme_links_lead_to_the_repository(wheel: Path) -> None:
-    links = re.findall(r"\]\(([^)]+)\)", str(metadata(wheel).get_payload()))
-
+def test_readme_links_and_pictures_lead_to_the_repository(wheel: Path) -> None:
+    text = str(metadata(wheel).get_payload())
+    links = re.findall(r"\]\(([^)]+)\)", text)
+    pictures = re.findall(r'src(?:set)?="([^"]+)"', text)
     assert f"{REPOSITORY}/blob/HEAD/docs/quickstart.md" in links
-    assert [link for link in links if not link.startswith("https://")] == []
-
-
-def test_readme_pictures_come_from_the_repository(wheel: Path) -> None:
-    sources = re.findall(r'src(?:set)?="([^"]+)"', str(metadata(wheel).get_payload()))
-
-    assert f"{REPOSITORY}/raw/HEAD/docs/pictures/recovery.png" in sources
-    assert [source for source in sources if not source.startswith("https://")] == []
+    assert f"{REPOSITORY}/raw/HEAD/docs/pictures/recovery.png" in pictures
+    assert [each for each in links + pictures if not each.startswith("https://")] == []
 
 
 def test_project_has_urls(wheel: Path) -> None:
     urls = dict(url.split(", ") for url in metadata(wheel).get_all("Project-URL", []))
-
     assert urls["Source"] == REPOSITORY
     assert urls["Changelog"] == f"{REPOSITORY}/blob/HEAD/CHANGELOG.md"
 
@@ -149,7 +139,6 @@ def hook(monkeypatch: pytest.MonkeyPatch) -> dict[str, Any]:
 
 def test_readme_without_a_repository_has_no_links_to_its_files(hook: dict[str, Any]) -> None:
     text = "[one](docs/a.md#b), [two\nlines](B.md), [other](https://example.org), [here](#here)"
-
     assert hook["readme"](text, "") == (
         "one, two\nlines, [other](https://example.org), [here](#here)"
     )
@@ -158,7 +147,6 @@ def test_readme_without_a_repository_has_no_links_to_its_files(hook: dict[str, A
 
 def test_readme_without_a_repository_has_no_pictures(hook: dict[str, Any]) -> None:
     readme = hook["readme"]((ROOT / "README.md").read_text(), "")
-
     assert "docs/pictures" not in readme
     assert "</picture>" not in readme
 
@@ -172,7 +160,6 @@ def test_wheel_of_a_source_distribution_has_the_client_that_it_brought(
     (unpacked / "packages/javascript").mkdir(parents=True)
     (unpacked / "PKG-INFO").touch()
     assert hook["build_client"](unpacked, minified) == []
-
     (unpacked / "packages/javascript/dist").mkdir()
     (unpacked / "packages/javascript/dist/client.js").touch()
     assert hook["build_client"](unpacked, minified) == [minified / "client.js"]
@@ -208,7 +195,6 @@ def commit(clone: Path, *commands: str, time: int = 1_000_000_000) -> str:
 
 def test_build_between_releases_names_time_and_commit(hook: dict[str, Any], clone: Path) -> None:
     first = commit(clone)
-
     assert hook["version"](clone) == f"{PLAIN}+20010909014640.g{first[:9]}"
 
 
@@ -219,13 +205,11 @@ def test_later_build_replaces_an_earlier_one(hook: dict[str, Any], clone: Path) 
         versions.append(hook["version"](clone))
     (clone / "new.py").touch()
     versions += [hook["version"](clone), "0.1.1"]
-
     assert sorted(set(versions), key=Version) == versions
 
 
 def test_release_has_its_plain_number(hook: dict[str, Any], clone: Path) -> None:
     commit(clone, f"git tag v{PLAIN}")
-
     assert hook["version"](clone) == PLAIN
     (clone / "new.py").touch()
     assert hook["version"](clone) != PLAIN
@@ -235,7 +219,6 @@ def test_without_git_the_plain_version_stays(
     hook: dict[str, Any], clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert hook["version"](clone) == PLAIN
-
     commit(clone)
     monkeypatch.setenv("PATH", "")
     assert hook["version"](clone) == PLAIN
@@ -245,13 +228,11 @@ def test_wheel_of_a_source_distribution_has_its_version(hook: dict[str, Any], cl
     commit(clone)  # of a repository into which it was unpacked
     metadata = "Metadata-Version: 2.4\nName: x\nVersion: 0.1.0+1.g2\n\nVersion: 3\n"
     (clone / "PKG-INFO").write_text(metadata)
-
     assert hook["version"](clone) == "0.1.0+1.g2"
 
 
 def test_wheel_says_its_version_in_the_code(wheel: Path) -> None:
     source = zipfile.ZipFile(wheel).read("realtime/__init__.py").decode()
-
     named = re.findall(r'^__version__ = "(.+)"$', source, re.MULTILINE)
     assert named == [metadata(wheel)["Version"]] == [wheel.name.split("-")[1]]
     plain = (ROOT / "realtime/__init__.py").read_text()
