@@ -63,14 +63,20 @@ class Line:
         await self._connection.close(code, reason)
 
     async def stay(self) -> None:
-        """Answer nothing any more, until the client leaves."""
+        """Answer nothing any more, until the client leaves; so a script ends, too."""
         await self._connection.wait_closed()
 
 
-class ScriptedServer:
-    """Runs the script once per connection. A script that fails makes the test fail."""
+Script = Callable[[Line], Awaitable[None]]
 
-    def __init__(self, script: Callable[[Line], Awaitable[None]]) -> None:
+
+class ScriptedServer:
+    """Runs the script once per connection, and then stays until the client leaves.
+
+    A script that fails makes the test fail.
+    """
+
+    def __init__(self, script: Script) -> None:
         self._script = script
         self._server: Server | None = None
         self._failures: list[BaseException] = []
@@ -104,7 +110,9 @@ class ScriptedServer:
     async def _run(self, connection: ServerConnection) -> None:
         self.connections += 1
         try:
-            await self._script(Line(connection, self.connections))
+            line = Line(connection, self.connections)
+            await self._script(line)
+            await line.stay()
         except (ConnectionClosed, asyncio.CancelledError):
             raise
         except BaseException as error:

@@ -48,6 +48,12 @@ def hasty_server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
 
 
 @pytest.fixture
+def channel(unique: str) -> str:
+    """A channel with recovery, which no other test uses."""
+    return f"rec:{unique}"
+
+
+@pytest.fixture
 async def page(server: Server, chromium: Chrome) -> AsyncIterator[ClientPage]:
     """The page, loaded from `server`. Errors that nobody caught fail the test."""
     page = await ClientPage(chromium).open(server.address)

@@ -18,6 +18,7 @@ from typing import Any
 from selenium.webdriver import Chrome
 
 from tests.conftest import connection_token
+from tests.scripted_server import Script, ScriptedServer
 from tests.tcp_proxy import TcpProxy
 
 SCRIPT_TIMEOUT = 30
@@ -149,6 +150,16 @@ class ClientPage:
         """As `make` and `connect`; as user 17, unless a token is given."""
         await self.make(url, more, **{"token": connection_token("17")} | options)
         return await self.connect()
+
+    @asynccontextmanager
+    async def scripted(
+        self, script: Script, first: str = "", **options: Any
+    ) -> AsyncIterator[ScriptedServer]:
+        """Connect to a server that does what a script says. `first`: what the page does before."""
+        async with ScriptedServer(script) as server:
+            await self.make(server.url, **options)
+            await self.run(f"{first}; client.connect()")
+            yield server
 
     @asynccontextmanager
     async def away(self, proxy: TcpProxy) -> AsyncIterator[None]:

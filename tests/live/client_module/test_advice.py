@@ -7,90 +7,71 @@ from typing import Any
 import pytest
 
 from tests.live.client_module.page import ClientPage
-from tests.scripted_server import Line, ScriptedServer
+from tests.scripted_server import Line
 
-ADVICE = {
-    "advice to reconnect": (
-        (3001, '{"reason":"shutdown","reconnect":true}'),
-        {"code": 3001, "reason": "shutdown", "reconnect": True},
-    ),
-    "advice to stay away": (
-        (3012, '{"reason":"force disconnect","reconnect":false}'),
-        {"code": 3012, "reason": "force disconnect", "reconnect": False},
-    ),
-    "code of the application": (
-        (4001, '{"reason":"go away","reconnect":false}'),
-        {"code": 4001, "reason": "go away", "reconnect": False},
-    ),
-    "text": ((3001, "going away"), {"code": 3001, "reason": "going away", "reconnect": True}),
-    "nothing": ((3001, ""), {"code": 3001, "reason": "connection lost", "reconnect": True}),
-    "no object": ((3001, "null"), {"code": 3001, "reason": "null", "reconnect": True}),
+ADVICE = (
+    # code and reason, what the page is told
+    ((3001, '{"reason":"shutdown","reconnect":true}'), "shutdown", True),
+    ((3012, '{"reason":"force disconnect","reconnect":false}'), "force disconnect", False),
+    ((4001, '{"reason":"go away","reconnect":false}'), "go away", False),
+    ((3001, "going away"), "going away", True),
+    ((3001, ""), "connection lost", True),
+    ((3001, "null"), "null", True),
     # what something on the way says is no advice to stay away
-    "number": ((3001, "1001"), {"code": 3001, "reason": "1001", "reconnect": True}),
-    "other object": ((3001, "{}"), {"code": 3001, "reason": "{}", "reconnect": True}),
+    ((3001, "1001"), "1001", True),
+    ((3001, "{}"), "{}", True),
     # something on the way dropped the reason; the code says enough
-    "final code without reason": (
-        (3002, ""),
-        {"code": 3002, "reason": "connection lost", "reconnect": False},
-    ),
-}
-
-
-@pytest.mark.parametrize("case", ADVICE)
-async def test_advice_of_a_close_frame_is_told_and_followed(page: ClientPage, case: str) -> None:
-    (code, reason), expected = ADVICE[case]
-
-    async def script(line: Line) -> None:
-        await line.accept()
-        if line.number == 1:
-            await line.close(code, reason)
-        await line.stay()
-
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
-
-        assert await page.event("disconnect") == expected
-        if expected["reconnect"]:
-            await page.event("connect")
-        else:
-            assert not await page.run("return client.reconnecting")
-        await page.run("client.disconnect()")
-
-
-@pytest.mark.parametrize(
-    "frame",
-    [
-        "no JSON\n",
-        '{"id":1,"result":\n',
-        "5\n",
-        '"text"\n',
-        "null\n",
-        "[]\n",
-        "{}\n",
-        '{"result":{"channel":"news"}}\n',
-        '{"result":{"type":1,"channel":"news","data":null}}\n',
-        '{"result":{"type":77,"channel":"news","data":{}}}\n',
-        '{"id":77,"result":{}}\n',
-        b'{"result":{"type":4,"data":{}}}\n',
-    ],
+    ((3002, ""), "connection lost", False),
 )
-async def test_frame_that_is_no_message_does_not_break_the_client(
-    page: ClientPage, frame: str | bytes
-) -> None:
+
+
+async def test_advice_of_a_close_frame_is_told_and_followed(page: ClientPage) -> None:
+    for close, reason, reconnect in ADVICE:
+
+        async def script(line: Line, close: tuple[int, str] = close) -> None:
+            await line.accept()
+            if line.number == 1:
+                await line.close(*close)
+
+        async with page.scripted(script):
+            await page.event("connect")
+            lost = {"code": close[0], "reason": reason, "reconnect": reconnect}
+            assert await page.event("disconnect") == lost
+            if reconnect:
+                await page.event("connect")
+                await page.run("client.disconnect()")
+                await page.event("disconnect")
+            else:
+                assert not await page.run("return client.reconnecting")
+
+
+NO_MESSAGES = (
+    "no JSON\n",
+    '{"id":1,"result":\n',
+    "5\n",
+    '"text"\n',
+    "null\n",
+    "[]\n",
+    "{}\n",
+    '{"result":{"channel":"news"}}\n',
+    '{"result":{"type":1,"channel":"news","data":null}}\n',
+    '{"result":{"type":77,"channel":"news","data":{}}}\n',
+    '{"id":77,"result":{}}\n',
+    b'{"result":{"type":4,"data":{}}}\n',
+)
+
+
+async def test_frames_that_are_no_messages_do_not_break_the_client(page: ClientPage) -> None:
     async def script(line: Line) -> None:
         await line.accept()
         await line.reply("subscribe", result={})
-        if line.number == 1:
-            await line.send_frame(frame)
+        if line.number <= len(NO_MESSAGES):
+            await line.send_frame(NO_MESSAGES[line.number - 1])
             await line.close(3001, "")
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.run("subscribe('news'); client.connect()")
-
-        assert (await page.events("sub:subscribed", "news", 2))[1]["isResubscribe"]
+    async with page.scripted(script, "subscribe('news')", minDelay=1, maxDelay=1):
+        told = await page.events("sub:subscribed", "news", len(NO_MESSAGES) + 1)
+        assert [each["isResubscribe"] for each in told] == [False] + [True] * len(NO_MESSAGES)
 
 
 @pytest.mark.parametrize("code", [102, 100, 110])
@@ -102,11 +83,9 @@ async def test_error_on_connect_leads_to_another_connection(page: ClientPage, co
             await line.reply("connect", error={"code": code, "message": "no"})
         else:
             await line.accept()
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
+    async with page.scripted(script) as server:
+        await page.event("connect")
 
         error = await page.event("error")
         assert (error["code"], error["temporary"]) == (code, True)
@@ -117,27 +96,13 @@ async def test_connect_without_answer_is_tried_again(page: ClientPage) -> None:
     async def script(line: Line) -> None:
         if line.number > 1:
             await line.accept()
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url, timeouts={"command": 50}, fallback=False)
-
-        await page.connect()
-
+    async with page.scripted(script, timeouts={"command": 50}, fallback=False) as server:
+        await page.event("connect")
         assert server.connections >= 2  # more, where an answer takes longer than that
-
-
-async def test_command_without_answer_is_rejected_in_time(page: ClientPage) -> None:
-    async def script(line: Line) -> None:
-        await line.accept()
-        await line.stay()
-
-    async with ScriptedServer(script) as server:
-        await page.make(server.url, timeouts={"command": 50})
-        await page.connect()
-
         assert await page.error("await client.rpc('slow')") == 1  # TIMEOUT
-        assert await page.unread("disconnect") == []
+        lost = len(await page.unread("disconnect"))
+        assert lost == server.connections - 1, "no answer to another command loses no connection"
 
 
 async def test_pending_command_is_rejected_when_the_connection_is_lost(page: ClientPage) -> None:
@@ -146,12 +111,9 @@ async def test_pending_command_is_rejected_when_the_connection_is_lost(page: Cli
         if line.number == 1:
             await line.command("rpc")
             await line.close(3001, "")
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
-
+    async with page.scripted(script):
+        await page.event("connect")
         assert await page.error("await client.rpc('slow')") == 2  # CONNECTION_LOST
         await page.event("connect")
 
@@ -172,11 +134,9 @@ async def test_subscription_whose_token_expires_on_its_way_is_made_with_another(
             command = await line.command("subscribe")
             tokens.append(command["params"]["token"])
             await line.send({"id": command["id"], **reply})
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
+    async with page.scripted(script):
+        await page.event("connect")
         await page.run("""
             let number = 0;
             subscribe("$news", { getToken: async () => `token ${++number}` });
@@ -198,9 +158,7 @@ async def test_caller_goes_on_before_what_follows_the_reply_in_its_frame(page: C
         await line.send({"id": command["id"], "result": {"data": "reply"}}, push, push)
         await line.close(3012, '{"reason":"force disconnect","reconnect":false}')
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.run("subscribe('news'); client.connect()")
+    async with page.scripted(script, "subscribe('news')"):
         await page.event("sub:subscribed", "news")
         order = await page.run("""
             const order = [];
@@ -224,9 +182,8 @@ async def test_messages_before_a_close_are_handled_before_it(page: ClientPage) -
         )
         await line.close(3012, "")
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
+    async with page.scripted(script):
+        await page.event("connect")
         await page.run("await client.rpc('anything'); await next('disconnect')")
 
         assert await page.unread("message") == [{"data": 1}]
@@ -247,10 +204,8 @@ async def test_subscription_that_the_server_makes_later_is_told(page: ClientPage
         await line.send({"result": {"channel": "news", "data": {"data": "hi", "offset": 2}}})
         await line.close(3001, "")
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
-
+    async with page.scripted(script):
+        await page.event("connect")
         assert (await page.event("subscribed", "news"))["recoverable"]
         assert await page.data("news", 1, "publication") == ["hi"]
         await page.event("subscribing", "news")
@@ -261,16 +216,12 @@ async def test_subscription_that_the_server_makes_later_is_told(page: ClientPage
     assert asked == [{"news": {"recover": True, "offset": 2, "epoch": "e"}}]
 
 
-async def test_handler_that_disconnects_hears_nothing_of_server_side_channels(
-    page: ClientPage,
-) -> None:
+async def test_handler_that_disconnects_hears_of_no_server_side_channel(page: ClientPage) -> None:
     async def script(line: Line) -> None:
         await line.accept(subs={"news": {}})
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
+    async with page.scripted(script):
+        await page.event("connect")
         await page.event("subscribed", "news")
         await page.run("client.disconnect()")
         await page.event("unsubscribed", "news")
@@ -295,12 +246,8 @@ async def test_unsub_during_a_subscribe_leaves_the_channel_unsubscribed_on_both_
         await line.send(unsub, {"id": command["id"], "result": {}})
         await line.reply("unsubscribe", result={})
         await line.send({"result": {"type": 4, "data": {"data": "unsubscribed"}}})
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.run("subscribe('news'); client.connect()")
-
+    async with page.scripted(script, "subscribe('news')"):
         assert await page.event("message") == {"data": "unsubscribed"}
         assert await page.run("return subscriptions.get('news').state") == "unsubscribed"
         assert await page.unread("sub:subscribed", "news") == []
@@ -313,11 +260,8 @@ async def test_frame_of_very_many_messages_is_handled_to_its_end(page: ClientPag
     async def script(line: Line) -> None:
         await line.accept()
         await line.send(*[other] * 150_000, {"result": {"type": 4, "data": {"data": "end"}}})
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.connect()
-
+    async with page.scripted(script):
+        await page.event("connect")
         assert await page.event("message") == {"data": "end"}
         assert await page.unread("disconnect") == []

@@ -15,106 +15,68 @@ SUBSCRIPTION = "const subscription = subscriptions.get(args[0]);"
 
 
 @pytest.fixture
+def channel(unique: str) -> str:
+    """A channel with everything but recovery."""
+    return f"chat:{unique}"
+
+
+@pytest.fixture
 async def connected(server: Server, page: ClientPage) -> ClientPage:
     """The page, connected as user 17 with a name."""
     await page.connected(server.socket, token=connection_token("17", info={"name": "Ada"}))
     return page
 
 
-# commands
-
-
-async def test_publication_of_a_client_tells_who_published_it(
-    connected: ClientPage, unique: str
-) -> None:
-    channel = f"chat:{unique}"
+async def test_commands_have_their_answers(connected: ClientPage, unique: str) -> None:
+    """The functions of the site are those of tests/site/chat/realtime.py."""
+    channel, client = f"chat:{unique}", await connected.run("return client.id")
+    info = {"user": "17", "client": client, "connInfo": {"name": "Ada"}}
     await connected.subscribe(channel)
 
     await connected.run(f"{SUBSCRIPTION} await subscription.publish({{ n: [1, null] }})", channel)
-    publication = await connected.event("sub:publication", channel)
+    publication = {"channel": channel, "data": {"n": [1, None]}, "info": info}
+    told = await connected.event("sub:publication", channel)
+    assert told == publication | {"offset": 1, "recovered": False}
+    empty: list[object] = [None, 0, False, "", [], {}]
+    for data in empty:
+        await connected.run("await client.publish(args[0], args[1])", channel, data)
+    assert await connected.data(channel, len(empty)) == empty
+    presence = await connected.run(f"{SUBSCRIPTION} return subscription.presence()", channel)
+    assert presence == {client: info}
+    stats = await connected.run(f"{SUBSCRIPTION} return subscription.presenceStats()", channel)
+    assert stats == {"numClients": 1, "numUsers": 1}
 
-    assert publication == {
-        "channel": channel,
-        "data": {"n": [1, None]},
-        "info": {
-            "user": "17",
-            "client": await connected.run("return client.id"),
-            "connInfo": {"name": "Ada"},
-        },
-        "offset": 1,
-        "recovered": False,
-    }
-
-
-@pytest.mark.parametrize("data", [None, 0, False, "", [], {}], ids=repr)
-async def test_empty_data_are_data(connected: ClientPage, unique: str, data: object) -> None:
-    channel = f"chat:{unique}"
-    await connected.subscribe(channel)
-
-    await connected.run("await client.publish(args[0], args[1])", channel, data)
-
-    assert await connected.data(channel, 1) == [data]
+    assert await connected.run("return client.rpc('add', {a: 1, b: 2})") == 3
+    assert await connected.error("await client.rpc('add', 'nothing')") == 1003
+    assert await connected.error("await client.publish(args[0], 1)", unique) == 103
+    await connected.subscribe("seen#17")
+    await connected.run("client.send(args[0])", unique)
+    assert await connected.data("seen#17", 1) == [unique], "the site publishes what it got"
 
 
-@pytest.mark.parametrize(
-    "script",
-    [
+async def test_mistakes_that_would_end_the_connection_are_thrown(connected: ClientPage) -> None:
+    for script in (
         "await client.publish('news', undefined)",
         "await client.publish('', 1)",
         "client.subscribe('')",
         "client.subscribe(undefined)",
         "await client.presence('')",
         "await client.history(5)",
-    ],
-)
-async def test_mistake_that_would_end_the_connection_is_thrown(
-    connected: ClientPage, script: str
-) -> None:
-    assert await connected.error(script) is None  # a TypeError
-
+    ):
+        assert await connected.error(script) is None, f"no TypeError: {script}"
     assert await connected.error("await client.history('news')") == 108  # still connected
-
-
-async def test_publishing_where_it_is_off_is_rejected(connected: ClientPage, unique: str) -> None:
-    assert await connected.error("await client.publish(args[0], 1)", unique) == 103
-
-
-async def test_presence_tells_who_is_there_by_connection(
-    connected: ClientPage, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    await connected.subscribe(channel)
-
-    presence = await connected.run(f"{SUBSCRIPTION} return subscription.presence()", channel)
-
-    client = await connected.run("return client.id")
-    assert presence == {
-        client: {"user": "17", "client": client, "connInfo": {"name": "Ada"}},
-    }
-
-
-async def test_presence_stats_tell_how_many_are_there(connected: ClientPage, unique: str) -> None:
-    channel = f"chat:{unique}"
-    await connected.subscribe(channel)
-
-    stats = await connected.run(f"{SUBSCRIPTION} return subscription.presenceStats()", channel)
-
-    assert stats == {"numClients": 1, "numUsers": 1}
 
 
 @pytest.mark.parametrize("server_name", ["server", "seq_server"])
 async def test_history_is_told_oldest_first(
-    request: pytest.FixtureRequest, page: ClientPage, unique: str, server_name: str
+    request: pytest.FixtureRequest, page: ClientPage, channel: str, server_name: str
 ) -> None:
     server: Server = request.getfixturevalue(server_name)
-    channel = f"chat:{unique}"
     for number in (1, 2, 3):
         server.publish(channel, number)
     await page.connected(server.socket)
     await page.subscribe(channel)
-
     history = await page.run(f"{SUBSCRIPTION} return subscription.history()", channel)
-
     assert [(each["offset"], each["data"]) for each in history] == [(1, 1), (2, 2), (3, 3)]
 
 
@@ -122,32 +84,12 @@ async def test_rpc_without_function_is_not_available(
     serve: Callable[..., Server], page: ClientPage
 ) -> None:
     await page.connected(serve().socket)
-
     assert await page.error("await client.rpc('add', {a: 1, b: 2})") == 108
 
 
-async def test_rpc_returns_what_the_function_of_the_site_returns(connected: ClientPage) -> None:
-    """Its functions are those of tests/site/chat/realtime.py."""
-    assert await connected.run("return client.rpc('add', {a: 1, b: 2})") == 3
-
-
-async def test_error_of_a_function_has_its_code(connected: ClientPage) -> None:
-    assert await connected.error("await client.rpc('add', 'nothing')") == 1003
-
-
-async def test_message_reaches_the_function_of_the_site(connected: ClientPage, unique: str) -> None:
-    """It publishes what it got into a channel of the user."""
-    await connected.subscribe("seen#17")
-
-    await connected.run("client.send(args[0])", unique)
-
-    assert await connected.data("seen#17", 1) == [unique]
-
-
 async def test_commands_wait_for_the_connection_and_the_subscription(
-    server: Server, page: ClientPage, unique: str
+    server: Server, page: ClientPage, channel: str
 ) -> None:
-    channel = f"chat:{unique}"
     await page.make(server.socket, token=connection_token("17"))
     script = """
         client.connect();
@@ -155,27 +97,22 @@ async def test_commands_wait_for_the_connection_and_the_subscription(
         await Promise.all([client.publish(args[0], 1), subscription.publish(2)]);
         return (await subscription.history()).map(({ data }) => data);
     """
-
     assert sorted(await page.run(script, channel)) == [1, 2]
 
 
-@pytest.mark.parametrize("script", ["await client.publish('news', 1)", "client.send(1)"])
-async def test_commands_of_a_disconnected_client_are_rejected(
-    connected: ClientPage, script: str
-) -> None:
-    await connected.run("client.disconnect()")
-
-    assert await connected.error(script) == 3  # DISCONNECTED
-
-
-async def test_command_of_a_subscription_is_rejected_at_once_when_the_client_stays_away(
+async def test_commands_of_a_disconnected_client_are_rejected_at_once(
     connected: ClientPage, unique: str
 ) -> None:
     """Nothing would be sent, so the error is not that of an answer which did not come."""
     await connected.subscribe(unique)
     await connected.run("client.disconnect()")
-
-    assert await connected.error("await subscriptions.get(args[0]).publish(1)", unique) == 3
+    for script in (
+        "await client.publish('news', 1)",
+        "client.send(1)",
+        "await subscriptions.get(args[0]).publish(1)",
+        "client.connect(); const ready = client.ready(); client.disconnect(); await ready;",
+    ):
+        assert await connected.error(script, unique) == 3, script  # DISCONNECTED
 
 
 async def test_commands_that_have_waited_long_enough_are_forgotten(page: ClientPage) -> None:
@@ -193,21 +130,6 @@ async def test_commands_that_have_waited_long_enough_are_forgotten(page: ClientP
 
     assert await page.promises() - before < 100
     await page.run("client.disconnect()")
-
-
-async def test_waiting_for_the_connection_ends_with_the_attempts(connected: ClientPage) -> None:
-    script = """
-        client.disconnect();
-        client.connect();
-        const ready = client.ready();
-        client.disconnect();
-        await ready;
-    """
-
-    assert await connected.error(script) == 3  # DISCONNECTED
-
-
-# frames
 
 
 async def test_commands_of_one_turn_leave_in_one_frame(connected: ClientPage, unique: str) -> None:
@@ -234,35 +156,26 @@ async def test_subscriptions_are_restored_in_one_frame(
     for channel in channels:
         await page.subscribe(channel)
     await page.sent()
-
     proxy.cut()
     for channel in channels:
         await page.event("sub:subscribed", channel)
-
     assert [len(frame) for frame in await page.sent()] == [1, len(channels)]
 
 
 async def test_what_is_too_large_for_a_frame_is_sent_in_several(
-    connected: ClientPage, unique: str
+    connected: ClientPage, channel: str
 ) -> None:
     """A frame of more than 65536 bytes would end the connection."""
-    channel = f"chat:{unique}"
     await connected.subscribe(channel)
     data = "\u20ac" * 10_000  # 30 000 bytes
     script = "await Promise.all([1, 2, 3, 4].map(() => client.publish(args[0], args[1])))"
-
     await connected.run(script, channel, data)
-
     assert await connected.data(channel, 4) == [data] * 4
 
 
-# members
-
-
 async def test_members_are_told_to_one_another(
-    connected: ClientPage, server: Server, unique: str
+    connected: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"chat:{unique}"
     first = await connected.run("return client.id")
     await connected.subscribe(channel)
     assert (await connected.event("sub:join", channel))["info"]["client"] == first
@@ -283,12 +196,9 @@ async def test_members_are_told_to_one_another(
     assert await connected.event("sub:leave", channel) == expected
 
 
-async def test_server_unsubscribes(connected: ClientPage, server: Server, unique: str) -> None:
-    channel = f"chat:{unique}"
+async def test_server_unsubscribes(connected: ClientPage, server: Server, channel: str) -> None:
     await connected.subscribe(channel)
-
     server.api("unsubscribe", channel=channel, user="17")
-
     await connected.event("sub:unsubscribed", channel)
     assert await connected.run("return subscriptions.get(args[0]).state", channel) == "unsubscribed"
     assert await connected.error("await subscriptions.get(args[0]).publish(1)", channel) == 4
@@ -299,10 +209,8 @@ async def test_client_unsubscribes_at_once(
 ) -> None:
     channel = f"chat:{unique}"
     await connected.subscribe(channel)
-
     script = f"{SUBSCRIPTION} subscription.unsubscribe(); return subscription.state"
     assert await connected.run(script, channel) == "unsubscribed"
-
     assert await connected.error("await client.presence(args[0])", channel) == 103
     server.publish(channel, 1)
     await connected.subscribe(unique)
@@ -311,19 +219,13 @@ async def test_client_unsubscribes_at_once(
 
 
 async def test_subscription_that_is_given_up_before_its_reply_is_not_made(
-    connected: ClientPage, unique: str
+    connected: ClientPage, channel: str
 ) -> None:
-    channel = f"chat:{unique}"
     await connected.run("subscribe(args[0]).unsubscribe()", channel)
-
     await connected.run("subscribe(args[0])", channel)
     await connected.event("sub:subscribed", channel)
-
     assert await connected.unread("sub:subscribed", channel) == []
     assert await connected.unread("sub:error", channel) == []
-
-
-# handlers
 
 
 async def test_handler_that_throws_hurts_nobody_else(
@@ -351,36 +253,15 @@ async def test_handler_that_throws_hurts_nobody_else(
     assert thrown == [f"Uncaught Error: {name}" for name in names]
 
 
-async def test_handler_is_called_until_it_is_taken_away(
-    connected: ClientPage, server: Server, unique: str
-) -> None:
-    await connected.subscribe(unique)
-    script = f"""
-        {SUBSCRIPTION}
-        window.got = [];
-        const off = subscription.on("publication", ({{ data }}) => {{ got.push(data); off(); }});
-    """
-    await connected.run(script, unique)
-
-    server.publish(unique, 1)
-    server.publish(unique, 2)
-
-    assert await connected.data(unique, 2) == [1, 2]
-    assert await connected.run("return got") == [1]
-
-
 async def test_handler_that_disconnects_hears_nothing_more(
-    connected: ClientPage, unique: str
+    connected: ClientPage, channel: str
 ) -> None:
-    channel = f"chat:{unique}"
     await connected.subscribe(channel)
     script = f"""
         {SUBSCRIPTION}
         subscription.on("publication", () => client.disconnect());
         await Promise.allSettled([1, 2, 3].map((n) => client.publish(args[0], n)));
     """
-
     await connected.run(script, channel)
-
     assert await connected.data(channel, 1) == [1]
     assert await connected.unread("sub:publication", channel) == []

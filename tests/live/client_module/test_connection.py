@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -11,6 +9,7 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.live.client_module.page import OPTIONS, ClientPage
+from tests.live.clusters import frozen
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -24,26 +23,19 @@ async def states(page: ClientPage) -> list[str]:
 
 
 async def test_client_connects_and_tells_its_state(server: Server, page: ClientPage) -> None:
-    await page.make(server.socket, token=connection_token("17"))
+    token = connection_token("17")
+    await page.make(server.socket, token=token)
     assert await page.run("return [client.state, client.id]") == ["disconnected", ""]
-
     context = await page.connect()
-
     assert await states(page) == ["connecting", "connected"]
     assert context["transport"] == "websocket"
     assert context["client"] == await page.run("return client.id") != ""
-
-
-async def test_address_is_that_of_the_page_by_default(page: ClientPage) -> None:
-    token = connection_token("17")
-    await page.run("window.client = make(undefined, {token: args[0]})", token)
-
-    await page.connect()
+    await page.run("client.disconnect(); window.client = make(undefined, {token: args[0]})", token)
+    await page.connect()  # by default, to the address of the page
 
 
 async def test_client_that_may_use_no_transport_is_not_made(page: ClientPage) -> None:
     options = "{ transports: ['eventsource'], fallback: false }"
-
     assert await page.error(f"make('/connection/websocket', {options})") is None  # a TypeError
 
 
@@ -52,7 +44,6 @@ async def test_page_with_realtime_config_needs_nothing_else(
 ) -> None:
     """Nobody is logged in, so the token is empty, and this server wants one."""
     connecting = "window.client = realtime.Client.fromPage(); client.connect();"
-
     assert await page.error(f"{connecting} await client.ready()") == 3  # DISCONNECTED
     assert not await page.run("return client.reconnecting")
 
@@ -60,26 +51,7 @@ async def test_page_with_realtime_config_needs_nothing_else(
 async def test_lost_connection_is_told_once_and_comes_back(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
-    await page.connected(proxy.url)
-    await page.subscribe(unique)
-
-    proxy.refuse()
-    lost = await page.event("disconnect")
-    await proxy.reached(proxy.connections + 3)
-    proxy.allow()
-    await page.event("connect")
-    again = await page.event("sub:subscribed", unique)
-
-    assert (lost["code"], lost["reconnect"]) == (1006, True)
-    assert await page.unread("disconnect") == []
-    assert len(await page.unread("sub:subscribing", unique)) == 1
-    assert again["isResubscribe"]
-
-
-async def test_channel_is_told_to_be_lost_before_disconnect(
-    proxy: TcpProxy, page: ClientPage, unique: str
-) -> None:
-    """Client object, rule 2."""
+    """Client object, rule 2: the loss of a channel is told before."""
     await page.connected(proxy.url)
     await page.subscribe(unique)
     script = """
@@ -89,10 +61,16 @@ async def test_channel_is_told_to_be_lost_before_disconnect(
     """
     await page.run(script, unique)
 
-    proxy.cut()
-    await page.event("disconnect")
+    proxy.refuse()
+    lost = await page.event("disconnect")
+    await proxy.reached(proxy.connections + 3)
+    proxy.allow()
+    await page.event("connect")
+    again = await page.event("sub:subscribed", unique)
 
+    assert (lost["code"], lost["reconnect"]) == (1006, True)
     assert await page.run("return order") == ["subscribing", "disconnect"]
+    assert again["isResubscribe"]
 
 
 async def test_first_attempt_that_fails_is_told_and_repeated(
@@ -101,12 +79,10 @@ async def test_first_attempt_that_fails_is_told_and_repeated(
     proxy.refuse()
     await page.make(proxy.url, token=connection_token("17"), fallback=False)
     await page.run("client.connect()")
-
     assert (await page.event("disconnect"))["reconnect"]
     assert await page.run("return client.reconnecting")
     proxy.allow()
     await page.event("connect")
-
     assert not await page.run("return client.reconnecting")
 
 
@@ -148,25 +124,18 @@ async def test_server_that_hangs_is_noticed_by_a_ping(
 ) -> None:
     server = restarted()
     await page.connected(server.socket, pingInterval=100, timeouts={"ping": 200, "open": 300})
-
-    os.kill(server.pid, signal.SIGSTOP)
-    try:
+    with frozen(server):
         assert (await page.event("disconnect"))["reason"] == "no answer"
-    finally:
-        os.kill(server.pid, signal.SIGCONT)
-
     await page.event("connect")
 
 
 async def test_quiet_connection_that_answers_pings_stays(server: Server, page: ClientPage) -> None:
     await page.connected(server.socket, pingInterval=20)
-
     ping = """
         const pings = () => frames.filter((frame) => frame.endsWith('"method":7}')).length;
         while (pings() < 5) await new Promise((resolve) => setTimeout(resolve, 5));
     """
     await page.run(ping)
-
     assert await page.unread("disconnect") == []
 
 
@@ -191,47 +160,35 @@ async def test_delays_grow_to_their_limit_with_jitter_and_begin_anew(
     assert 20 <= last <= 40
 
 
-async def test_network_that_is_back_makes_the_client_try_at_once(
-    proxy: TcpProxy, page: ClientPage
-) -> None:
+async def test_client_that_waits_tries_at_once(proxy: TcpProxy, page: ClientPage) -> None:
+    """When the network is back, and when the page asks for it."""
     await page.connected(proxy.url, **NOW)
-    proxy.cut()
-    await page.event("disconnect")
+    for script in ('window.dispatchEvent(new Event("online"))', "client.connect()"):
+        proxy.cut()
+        await page.event("disconnect")
+        await page.run(script)
+        await page.event("connect")
 
-    await page.run('window.dispatchEvent(new Event("online"))')
 
-    await page.event("connect")
-
-
-@pytest.mark.parametrize("event", ["online", "offline"])
 async def test_network_that_changes_makes_the_client_test_its_connection(
-    server: Server, page: ClientPage, event: str
+    server: Server, page: ClientPage
 ) -> None:
     await page.connected(server.socket)
     await page.sent()
-
-    await page.run("window.dispatchEvent(new Event(args[0]))", event)
-
-    [[ping]] = await page.sent()
-    assert ping.endswith('"method":7}')
-
-
-async def test_connect_while_waiting_tries_at_once(proxy: TcpProxy, page: ClientPage) -> None:
-    await page.connected(proxy.url, **NOW)
-    proxy.cut()
-    await page.event("disconnect")
-
-    await page.connect()
+    for event in ("online", "offline"):
+        await page.run("window.dispatchEvent(new Event(args[0]))", event)
+        [[ping]] = await page.sent()
+        assert ping.endswith('"method":7}')
+        await page.run("await client.ping()")
+        await page.sent()
 
 
 async def test_client_that_is_told_to_stay_away_does(
     server: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
     await page.connected(proxy.url, token=connection_token(unique))
-
     server.api("disconnect", user=unique)
     lost = await page.event("disconnect")
-
     assert lost == {"code": 3012, "reason": "force disconnect", "reconnect": False}
     assert (await page.unread("state"))[-1]["delay"] is None
     assert not await page.run("return client.reconnecting")

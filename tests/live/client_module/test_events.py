@@ -27,9 +27,6 @@ async def told(page: ClientPage) -> list[Any]:
     return found
 
 
-# the events of a channel are its states
-
-
 async def test_state_and_event_of_a_channel_tell_the_same(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
@@ -58,30 +55,25 @@ async def test_state_and_event_of_a_channel_tell_the_same(
     assert await told(page) == [["unsubscribed", "unsubscribed", 4, "client"]]
 
 
-async def test_channel_that_the_server_unsubscribes_has_its_code(
+async def test_channel_that_the_server_ends_or_refuses_has_its_code(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     await page.connected(server.socket)
     await page.subscribe(unique)
-
     server.api("unsubscribe", channel=unique, user="17")
-
-    expected = {"channel": unique, "code": 2000, "reason": "server"}
-    assert await page.event("sub:unsubscribed", unique) == expected
-
-
-async def test_channel_that_the_server_refuses_has_the_code_of_the_error(
-    server: Server, page: ClientPage
-) -> None:
-    await page.connected(server.socket)
-
     await page.run("subscribe('strange:channel')")
+    for channel, code, reason in (
+        (unique, 2000, "server"),
+        ("strange:channel", 102, "namespace not found"),
+    ):
+        expected = {"channel": channel, "code": code, "reason": reason}
+        assert await page.event("sub:unsubscribed", channel) == expected
 
-    expected = {"channel": "strange:channel", "code": 102, "reason": "namespace not found"}
-    assert await page.event("sub:unsubscribed", "strange:channel") == expected
 
-
-async def test_earlier_names_of_events_go_on(server: Server, page: ClientPage, unique: str) -> None:
+async def test_earlier_names_of_events_and_fields_go_on(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    channel = f"chat:{unique}"
     await page.connected(server.socket)
     script = """
         window.told = [];
@@ -90,30 +82,16 @@ async def test_earlier_names_of_events_go_on(server: Server, page: ClientPage, u
           room.on(name, () => told.push(name));
         }
         await room.ready();
+        const stats = await client.presenceStats(args[0]);
+        return [stats.num_users, stats.num_clients, Object.keys(stats)];
     """
-    await page.run(script, unique)
-    server.publish(unique, 1)
+    assert await page.run(script, channel) == [1, 1, ["numClients", "numUsers"]]
+    server.publish(channel, 1)
     await page.run("while (told.length < 2) await new Promise((go) => setTimeout(go, 5))")
     await page.run("client.disconnect(); client.disconnect()")
 
     assert await told(page) == ["subscribe", "publish", "unsubscribe"]
 
-
-async def test_earlier_names_of_fields_go_on_unseen(
-    server: Server, page: ClientPage, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    await page.connected(server.socket)
-    await page.subscribe(channel)
-
-    script = """
-        const stats = await client.presenceStats(args[0]);
-        return [stats.num_users, stats.num_clients, Object.keys(stats)];
-    """
-    assert await page.run(script, channel) == [1, 1, ["numClients", "numUsers"]]
-
-
-# handlers
 
 HANDLERS = """
     window.got = [];
@@ -122,42 +100,44 @@ HANDLERS = """
 """
 
 
-@pytest.mark.parametrize(
-    ("script", "expected"),
-    [
-        ('room.once("publication", push("a"));', ["a1"]),
-        ('const a = push("a"); room.on("publication", a); room.off("publication", a);', []),
-        ('const a = push("a"); room.once("publication", a); room.off("publish", a);', []),
-        ('room.once("publication", push("a"))();', []),
-        (
-            "const { signal } = (window.ctl = new AbortController());"
-            'room.on("publication", push("a"), { signal });'
-            'room.on("publication", () => ctl.abort());',
-            ["a1"],
-        ),
-        ('room.on("publication", push("a"), { signal: AbortSignal.abort() });', []),
-        (
-            'const a = push("a"); room.on("publication", a); room.on("publication", a);',
-            ["a1", "a2"],
-        ),
-    ],
-    ids=["once", "off", "off after once", "once stopped", "signal", "aborted signal", "twice"],
-)
+ENDS: dict[str, tuple[str, list[str]]] = {
+    "once": ('room.once("publication", push("a"));', ["a1"]),
+    "off": ('const a = push("a"); room.on("publication", a); room.off("publication", a);', []),
+    "off after once": (
+        'const a = push("a"); room.once("publication", a); room.off("publish", a);',
+        [],
+    ),
+    "once stopped": ('room.once("publication", push("a"))();', []),
+    "signal": (
+        "const { signal } = (window.ctl = new AbortController());"
+        'room.on("publication", push("a"), { signal });'
+        'room.on("publication", () => ctl.abort());',
+        ["a1"],
+    ),
+    "aborted signal": ('room.on("publication", push("a"), { signal: AbortSignal.abort() });', []),
+    "twice": (
+        'const a = push("a"); room.on("publication", a); room.on("publication", a);',
+        ["a1", "a2"],
+    ),
+    "by itself": (
+        'const off = room.on("publication", ({ data }) => { got.push("a" + data); off(); });',
+        ["a1"],
+    ),
+}
+
+
 async def test_handler_is_called_as_long_as_it_is_wanted(
-    server: Server, page: ClientPage, unique: str, script: str, expected: list[str]
+    server: Server, page: ClientPage, unique: str
 ) -> None:
     await page.connected(server.socket)
-    await page.run(HANDLERS + script + "await room.ready()", unique)
-    await page.run("subscribe(args[0])", unique)  # its handler comes last
-
-    server.publish(unique, 1)
-    server.publish(unique, 2)
-
-    assert await page.data(unique, 2) == [1, 2]
-    assert await page.run("return got") == expected
-
-
-# waiting
+    for number, (name, (script, expected)) in enumerate(ENDS.items()):
+        channel = f"{unique}-{number}"
+        await page.run(HANDLERS + script + "await room.ready()", channel)
+        await page.run("subscribe(args[0])", channel)  # its handler comes last
+        server.publish(channel, 1)
+        server.publish(channel, 2)
+        assert await page.data(channel, 2) == [1, 2]
+        assert await page.run("return got") == expected, name
 
 
 @pytest.mark.parametrize(
@@ -196,17 +176,14 @@ async def test_command_under_way_ends_with_its_signal(
         queueMicrotask(() => queueMicrotask(() => controller.abort(new Error("enough"))));
         return call.catch(({ message }) => message);
     """
-
     assert await page.run(script) == "enough"
     assert await page.run("return client.rpc('add', { a: 1, b: 2 })") == 3
 
 
-# history in parts
-
-
-async def test_handler_that_was_ended_by_one_before_it_is_not_called(
+async def test_handler_that_was_ended_is_not_called(
     server: Server, page: ClientPage, unique: str
 ) -> None:
+    """By one before it; and the signal of an earlier call ends no later one."""
     await page.connected(server.socket)
     script = """
         window.got = [];
@@ -219,31 +196,16 @@ async def test_handler_that_was_ended_by_one_before_it_is_not_called(
         });
         room.on("subscribed", ended);
         for (const part of parts) part.on("subscribed", ended);
-        room.on("subscribed", () => got.push("last"));
-        await room.ready();
-        return got;
-    """
-
-    assert await page.run(script, unique) == ["last"]
-
-
-async def test_signal_of_an_earlier_call_ends_no_later_one(
-    server: Server, page: ClientPage, unique: str
-) -> None:
-    await page.connected(server.socket)
-    script = """
-        window.got = [];
         const earlier = new AbortController();
-        const room = client.subscribe(args[0]);
         const push = () => got.push("subscribed");
         room.on("subscribed", push, { signal: earlier.signal })();
         room.on("subscribed", push);
         earlier.abort();
+        room.on("subscribed", () => got.push("last"));
         await room.ready();
         return got;
     """
-
-    assert await page.run(script, unique) == ["subscribed"]
+    assert await page.run(script, unique) == ["subscribed", "last"]
 
 
 @pytest.mark.parametrize(
@@ -278,8 +240,7 @@ async def test_handler_may_connect_and_disconnect(
     assert await page.run(script, unique, call) == [1, state, 0]
 
 
-async def test_history_is_read_in_parts(server: Server, page: ClientPage, unique: str) -> None:
-    channel = f"rec:{unique}"
+async def test_history_is_read_in_parts(server: Server, page: ClientPage, channel: str) -> None:
     for number in (1, 2, 3, 4):
         server.publish(channel, number)
     await page.connected(server.socket)
@@ -297,9 +258,5 @@ async def test_history_is_read_in_parts(server: Server, page: ClientPage, unique
     """
 
     assert await page.run(script, channel) == [[1, 2], [4, 3], [3, 4], [2]]
-    assert (
-        await page.error(
-            "await client.history(args[0], { since: { offset: 2, epoch: 'other' } })", channel
-        )
-        == 112
-    )  # UNRECOVERABLE
+    other = "await client.history(args[0], { since: { offset: 2, epoch: 'other' } })"
+    assert await page.error(other, channel) == 112  # UNRECOVERABLE

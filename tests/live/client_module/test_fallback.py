@@ -87,12 +87,10 @@ async def silent() -> AsyncIterator[str]:
 async def test_blocked_client_goes_by_http(blocked: Server, page: ClientPage, unique: str) -> None:
     channel = f"chat:{unique}"
     await page.open(blocked.address)
-
     context = await page.connected(blocked.socket)
     await page.subscribe(channel)
     await page.run("await client.publish(args[0], { text: '\u20ac\\n\\u2028' })", channel)
     blocked.publish(channel, 2)
-
     assert context["transport"] == "eventsource"
     assert await page.run("return client.transport") == "eventsource"
     assert await page.data(channel, 2) == [{"text": "\u20ac\n\u2028"}, 2]
@@ -103,11 +101,8 @@ async def test_handshake_that_is_not_answered_leads_to_http_in_the_same_attempt(
     server: Server, silent: str, page: ClientPage
 ) -> None:
     fallback = server.address + "/connection/sockjs"
-
     context = await page.connected(silent, fallback=fallback, timeouts={"open": 100})
-
     assert context["transport"] == "eventsource"
-
     assert await page.unread("disconnect") == []
 
 
@@ -117,14 +112,14 @@ async def test_client_without_fallback_stays_with_websocket(
     await page.open(blocked.address)
     await page.make(blocked.socket, token=connection_token("17"), fallback=False)
     await page.run("client.connect(); for (let n = 0; n < 12; n += 1) await next('state')")
-
     requests = "return performance.getEntriesByType('resource').map(({ name }) => name)"
     assert not any("sockjs" in name for name in await page.run(requests))
     await page.run("client.disconnect()")
 
 
-async def test_many_commands_arrive_in_order(server: Server, page: ClientPage, unique: str) -> None:
-    channel = f"rec:{unique}"
+async def test_many_commands_arrive_in_order(
+    server: Server, page: ClientPage, channel: str
+) -> None:
     await page.connected(server.socket, **ONLY)
     await page.subscribe(channel)
     numbers = list(range(50))
@@ -147,19 +142,16 @@ async def test_session_goes_on_when_a_response_has_reached_its_size(
     channel = f"chat:{unique}"
     await page.connected(server.socket, **ONLY)
     await page.subscribe(channel)
-
     for number in range(12):
         server.publish(channel, [number, "x" * 30_000])
-
     assert [data[0] for data in await page.data(channel, 12)] == list(range(12))
     assert await page.unread("disconnect") == []
     assert len(await page.unread("connect")) == 0
 
 
 async def test_lost_session_is_recovered_by_http_again(
-    blocked: Server, page: ClientPage, new_proxy: NewProxy, unique: str
+    blocked: Server, page: ClientPage, new_proxy: NewProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     proxy = await new_proxy(blocked)
     await page.open(blocked.address)
     await page.connected(proxy.url)
@@ -189,10 +181,8 @@ async def test_websocket_is_tried_first_again_when_http_fails(
     context = await page.connected(silent, fallback=fallback, timeouts={"open": 100})
     assert context["transport"] == "eventsource"
     await page.run(COUNT_SOCKETS)
-
     async with page.away(proxy):
         await page.run("while (!opened.length) await new Promise((go) => setTimeout(go, 5))")
-
     assert (await page.event("connect"))["transport"] == "eventsource"
 
 
@@ -286,9 +276,7 @@ async def nonsense() -> AsyncIterator[str]:
 async def test_stream_with_an_unreadable_message_is_lost(nonsense: str, page: ClientPage) -> None:
     await page.make(nonsense, token=connection_token("17"), fallback=nonsense, **ONLY)
     await page.run("client.connect()")
-
     lost = await page.event("disconnect")
-
     assert lost["reconnect"]
     assert lost["reason"].startswith("unreadable message")
     await page.run("client.disconnect()")
@@ -297,23 +285,13 @@ async def test_stream_with_an_unreadable_message_is_lost(nonsense: str, page: Cl
 async def test_advice_is_followed_by_http_too(
     server: Server, page: ClientPage, unique: str
 ) -> None:
+    """And an invalid token is sent once."""
     await page.connected(server.socket, token=connection_token(unique), **ONLY)
-
     server.api("disconnect", user=unique)
+    lost = {"code": 3012, "reason": "force disconnect", "reconnect": False}
+    assert await page.event("disconnect") == lost
 
-    assert await page.event("disconnect") == {
-        "code": 3012,
-        "reason": "force disconnect",
-        "reconnect": False,
-    }
-
-
-async def test_invalid_token_is_sent_once_by_http_too(server: Server, page: ClientPage) -> None:
     await page.make(server.socket, token="no token", **ONLY)
     await page.run("client.connect()")
-
-    assert await page.event("disconnect") == {
-        "code": 3002,
-        "reason": "invalid token",
-        "reconnect": False,
-    }
+    lost = {"code": 3002, "reason": "invalid token", "reconnect": False}
+    assert await page.event("disconnect") == lost

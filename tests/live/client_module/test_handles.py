@@ -25,12 +25,10 @@ async def test_subscription_ends_with_the_last_of_its_parts(
 ) -> None:
     await page.connected(server.socket)
     await page.run(TWO, unique)
-
     await page.run(f"parts[0].release(); parts[0].release(); {TICK}")
     server.publish(unique, 1)
     await page.run("while (!got.length) await new Promise((go) => setTimeout(go, 5))")
     assert await page.run("return [...got, parts[1].state]") == ["b1", "subscribed"]
-
     assert await page.run(f"parts[1].release(); {TICK} return parts[1].state") == "unsubscribed"
     await page.subscribe(f"chat:{unique}")
     assert server.api("channels")["result"].get("channels", []).count(unique) == 0
@@ -39,7 +37,7 @@ async def test_subscription_ends_with_the_last_of_its_parts(
 async def test_part_that_is_made_anew_in_the_same_turn_goes_on(
     server: Server, page: ClientPage, unique: str
 ) -> None:
-    """React runs effects twice, and moves parts."""
+    """React runs effects twice, and moves parts. And a part leaves a subscription of the page."""
     await page.connected(server.socket)
     await page.sent()
     script = f"""
@@ -48,26 +46,14 @@ async def test_part_that_is_made_anew_in_the_same_turn_goes_on(
         first.release();
         const second = client.channel(args[0]);
         {TICK}
-        return [second.state, first.subscription === second.subscription];
-    """
-
-    assert await page.run(script, unique) == ["subscribed", True]
-    assert len(await page.sent()) == 1
-
-
-async def test_part_leaves_a_subscription_of_the_page(
-    server: Server, page: ClientPage, unique: str
-) -> None:
-    await page.connected(server.socket)
-    script = f"""
-        const part = client.channel(args[0]);
+        const found = [second.state, first.subscription === second.subscription];
         await client.subscribe(args[0]).ready();
-        part.release();
+        second.release();
         {TICK}
-        return part.state;
+        return [...found, second.state];
     """
-
-    assert await page.run(script, unique) == "subscribed"
+    assert await page.run(script, unique) == ["subscribed", True, "subscribed"]
+    assert len(await page.sent()) == 1
 
 
 async def test_one_function_may_handle_events_of_several_parts(
@@ -113,18 +99,13 @@ async def test_parts_are_told_of_a_loss_and_of_the_return(
     assert await page.run("return told") == ["subscribed", "subscribing", "subscribed"]
 
 
-# the page is hidden, and seen again
-
-
 async def test_page_that_is_seen_again_tests_its_connection(
     server: Server, page: ClientPage
 ) -> None:
     await page.connected(server.socket)
     await page.sent()
-
     await page.run("document.dispatchEvent(new Event('visibilitychange', { bubbles: true }))")
     await page.run("while (!frames.length) await new Promise((go) => setTimeout(go, 5))")
-
     assert ['"method":7' in command for [command] in await page.sent()] == [True]
 
 
@@ -133,12 +114,10 @@ async def test_page_that_the_browser_keeps_closes_its_connection(
 ) -> None:
     """Some browsers keep no page that has a connection; a page that ends needs no event."""
     await page.connected(server.socket, minDelay=60_000, maxDelay=60_000)
-
     await page.run("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: false }))")
     assert await page.run("return client.state") == "connected"
     await page.run("dispatchEvent(new PageTransitionEvent('pagehide', { persisted: true }))")
     lost = await page.event("disconnect")
     assert (lost["reason"], lost["reconnect"]) == ("page hidden", True)
-
     await page.run("dispatchEvent(new PageTransitionEvent('pageshow', { persisted: true }))")
     await page.event("connect")

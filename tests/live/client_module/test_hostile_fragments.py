@@ -233,9 +233,7 @@ async def test_fragments_run_nothing(live: LivePage, policy: str) -> None:
     """Not even without a policy."""
     live.has(BLOCK)
     await live.open(policy)
-
     await published(live)
-
     assert await live.run(TRY) == []
     ours = "document.querySelectorAll('#realtime-config, #realtimeInspector')"
     assert await live.run(f"return [...{ours}].map((each) => each.localName)") == ["script"]
@@ -245,9 +243,7 @@ async def test_no_name_of_an_input_hides_its_form(live: LivePage) -> None:
     """Each property that a form has, as the name of an input, in a row and around rows."""
     live.has(BLOCK)
     await live.open()
-
     wrong = await live.run(EACH_NAME)
-
     assert wrong == []
 
 
@@ -255,7 +251,6 @@ async def test_browsers_own_sanitizer_finds_nothing_left(live: LivePage) -> None
     """But for what it refuses anyhow: frames, and symbols of SVG."""
     live.has(BLOCK)
     await live.open()
-
     assert await live.run(SANITIZED, FRAGMENTS) == []
 
 
@@ -280,9 +275,7 @@ async def test_block_that_is_loaded_runs_nothing(live: LivePage) -> None:
     await live.open("?policy=strict")
     everything = "".join(FRAGMENTS).replace("{%", "").replace("{{", "")
     live.has(BLOCK.replace('"there">', f'"there">{everything}'))
-
     await live.publish({"op": "put", "key": "1"})
-
     await live.until("told.some(([name]) => name === 'reset')")
     assert await live.run(TRY) == []
 
@@ -290,16 +283,12 @@ async def test_block_that_is_loaded_runs_nothing(live: LivePage) -> None:
 async def test_policy_refuses_what_a_careless_script_would_run(live: LivePage) -> None:
     live.has(BLOCK)
     await live.open("?policy=strict")
-
     await live.run(RAW, FRAGMENTS[: -len(HIDES)])
-
     assert await live.run(TRY) == []
 
 
 async def test_the_same_fragments_run_without_both(live: LivePage) -> None:
     live.has(BLOCK)
     await live.open()
-
     await live.run(RAW, FRAGMENTS[: -len(HIDES)])
-
     assert set(range(len(RUNS))) <= set(await live.run(TRY))

@@ -18,10 +18,8 @@ async def test_rows_are_put_replaced_and_removed(live: LivePage) -> None:
     live.has(LIST.format("", row(1) + row(2)))
     await live.open("?policy=types")
     console(live.browser)
-
     await live.publish(put(3), put(1, "one"), gone(2), gone("none"))
     await live.publish({"op": "put", "key": 'it\'s "4"\\\n', "html": "\n<li>four</li>"})
-
     await live.shows("one", "3", "four", of="ul > li")
     assert [name for name, _, _ in await live.told()] == ["put", "put", "remove", "remove", "put"]
     assert await live.run("return document.querySelector('#block').lastChild.textContent") == "end"
@@ -34,9 +32,7 @@ async def test_page_gets_what_was_published_after_its_query(live: LivePage) -> N
     await live.publish(put(1, "old"), put(2))
     live.has(LIST.format("", row(1, "new") + row(2)))
     await live.publish(put(1, "new"))
-
     await live.open()
-
     await live.publish(put(3))
     await live.shows("new", "2", "3")
 
@@ -67,9 +63,7 @@ async def test_rows_come_where_they_belong(
 ) -> None:
     live.has(LIST.format(attributes, rows))
     await live.open()
-
     await live.publish(*published)
-
     await live.shows(*shown, of="ul > li")
 
 

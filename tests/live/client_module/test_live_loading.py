@@ -65,11 +65,9 @@ async def test_element_is_loaded_once_for_many_keys_that_come_alone(live: LivePa
     await live.open()
     await live.run("window.gates = []")
     live.has(LIST.format("", row(1) + row(2) + row(3)))
-
     await live.publish(*[{"op": "put", "key": str(key)} for key in (2, 3)])
     await live.until("told.filter(([name]) => name === 'put').length === 2 && gates.length === 1")
     await live.run("gates[0]()")
-
     await live.shows("1", "2", "3")
     assert live.requested == 2
 
@@ -161,9 +159,7 @@ async def test_element_of_an_address_of_its_own_is_loaded_from_there(live: LiveP
     live.has(body.format(live.channel, other.channel, row(1)))
     other.has(body.format(live.channel, other.channel, row(1, "from there")))
     await live.open()
-
     await live.publish({"op": "put", "key": "1"})
-
     await live.shows("from there")
     assert [live.requested, other.requested] == [1, 1]
 
@@ -173,9 +169,7 @@ async def test_refused_channel_is_told(live: LivePage) -> None:
         '<realtime-live id="block"><script type="application/json" data-realtime-channel>'
         '{"channel": "nowhere:1"}</script></realtime-live>'
     )
-
     await live.open()
-
     await live.until("told.some(([name]) => name === 'error')")
 
 
@@ -203,7 +197,5 @@ async def test_page_that_slept_while_it_connected_connects_again(
     live = LivePage(chromium, server, f"rec:{unique}")
     live.has(LIST.format("", row(1)))
     await live.open("?mute")
-
     await live.publish(put(2))
-
     await live.shows("1", "2")

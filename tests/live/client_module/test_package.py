@@ -72,7 +72,6 @@ def check_types(directory: Path, tmp_path: Path, end: str = "d.ts", **more: obje
 
 def test_sources_have_the_types_of_their_comments(tmp_path: Path) -> None:
     require_packages("typescript")
-
     assert check_types(SOURCES, tmp_path, allowJs=True, skipLibCheck=True, end="js") == ""
 
 
@@ -85,7 +84,6 @@ def test_page_in_typescript_is_checked_as_documented(built: Path, tmp_path: Path
 )
 def test_declarations_name_no_internal_members(built: Path, name: str, member: str) -> None:
     declarations = (built / f"{name}.d.ts").read_text()
-
     assert re.findall(r"^\s+(?:get )?_\w+", declarations, re.M) == []
     assert member in declarations
 
@@ -100,7 +98,6 @@ def test_modules_are_small(built: Path) -> None:
 @pytest.mark.parametrize("name", MODULES)
 def test_source_map_has_the_source(built: Path, name: str) -> None:
     found = json.loads((built / f"{name}.js.map").read_text())
-
     assert found["sourcesContent"] == [(SOURCES / f"{name}.js").read_text()]
     assert (built / f"{name}.js").read_text().rstrip().endswith(f"sourceMappingURL={name}.js.map")
 
@@ -110,9 +107,7 @@ def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> N
     names = ["realtime/client.js", "realtime/client.js.map"]
     for name in names:
         storage.save(name, ContentFile((built / Path(name).name).read_bytes()))
-
     list(storage.post_process({name: (storage, name) for name in names}))
-
     stored = storage.stored_name(names[0])
     assert re.fullmatch(r"realtime/client\.[0-9a-f]{12}\.js", stored)
     assert Path(storage.stored_name(names[1])).name in (tmp_path / stored).read_text()
@@ -124,12 +119,10 @@ def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> N
 def test_minified_module_exports_the_names_of_the_source(built: Path, name: str, one: str) -> None:
     script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"
     command = [find_node(), "--input-type=module", "--eval", script]
-
     exported = [
         json.loads(subprocess.check_output([*command, module.as_uri()]))
         for module in (SOURCES / f"{name}.js", built / f"{name}.js")
     ]
-
     assert exported[0] == exported[1]
     assert one in exported[0]
 

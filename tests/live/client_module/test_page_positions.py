@@ -101,53 +101,33 @@ async def start(
 
 
 async def test_part_gets_what_was_published_after_the_position_of_the_page(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1, 2, 3)
-
-    await start(page, server, channel, 1)
-
+    await start(page, server, channel, 1, name="order")
     assert await page.run(SEEN, 2) == [2, 3]
+    assert await page.run("return part.channel") == channel, "found by its name in the page"
     publish(server, channel, 4)
     assert await page.run(SEEN, 3) == [2, 3, 4]
     assert await page.run("return loads") == 0
 
 
-async def test_part_is_found_by_the_name_in_the_page(
-    page: ClientPage, server: Server, unique: str
-) -> None:
-    channel = f"rec:{unique}"
-    publish(server, channel, 1, 2)
-
-    await start(page, server, channel, 1, name="order")
-
-    assert await page.run(SEEN, 1) == [2]
-    assert await page.run("return part.channel") == channel
-
-
 async def test_part_goes_on_from_the_oldest_of_several_positions(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1, 2, 3)
     epoch = await epoch_of(page, server, channel)
     elements = [{"channel": channel, "offset": offset, "epoch": epoch} for offset in (2, 1, 3)]
     await page.make(server.socket, token=connection_token("17"), fallback=False)
-
     await page.run(PAGE, {"channel": channel, "elements": elements})
-
     assert await page.run(SEEN, 2) == [2, 3]
 
 
 async def test_part_without_a_position_loads_the_state(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1, 2)
-
     await start(page, server, channel, None)
-
     assert await page.run(SEEN, 1) == ["state"]
     publish(server, channel, 3)
     assert await page.run(SEEN, 2) == ["state", 3]
@@ -155,9 +135,8 @@ async def test_part_without_a_position_loads_the_state(
 
 
 async def test_what_comes_while_the_state_is_loaded_is_applied_afterwards(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, *range(1, KEPT + 3))
 
     await start(page, server, channel, 1, hang=True)  # history does not reach back
@@ -174,67 +153,54 @@ async def test_what_comes_while_the_state_is_loaded_is_applied_afterwards(
 
 
 async def test_state_with_a_position_covers_what_was_kept_back_before_it(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     epoch = await epoch_of(page, server, channel)
-
     await start(page, server, channel, None, hang=True, loads=[{"offset": 2, "epoch": epoch}])
     assert await page.run(LOADS, 1) == 1
     await page.run("await part.publish(2); await part.publish(3)")
     await page.run("go[0]()")
-
     assert await page.run(SEEN, 2) == ["state", 3]
 
 
 async def test_state_is_loaded_again_after_a_failure(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
-
     await start(page, server, channel, None, loads=["fail", "refuse", None])
-
     assert await page.run(SEEN, 1) == ["state"]
     assert await page.run("return errors") == [[7, True], [7, True]]
 
 
 async def test_state_that_came_too_late_is_not_shown(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     options = {"timeouts": {"load": 1000}}
-
     await start(page, server, channel, None, hang=True, options=options)
     assert await page.run(LOADS, 2) == 2
     await page.run("go[0]()")
     await page.run("go[1]()")
-
     assert await page.run(SEEN, 1) == ["state"]
     assert await page.run("return errors") == [[7, True]]
 
 
 async def test_state_of_a_part_that_was_unsubscribed_is_not_shown(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     await start(page, server, channel, None, hang=True)
     assert await page.run(LOADS, 1) == 1
-
     await page.run("part.unsubscribe(); part.subscribe(); go[0]()")
     assert await page.run(LOADS, 2) == 2
     await page.run("part.unsubscribe(); go[1](); await new Promise((done) => setTimeout(done))")
-
     assert await page.run("return [seen, errors, loads]") == [[], [], 2]
 
 
 async def test_state_is_loaded_again_when_too_many_publications_came_meanwhile(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     await start(page, server, channel, None, hang=True)
     assert await page.run(LOADS, 1) == 1
@@ -258,9 +224,8 @@ async def burst(page: ClientPage, server: Server, channel: str, count: int) -> N
 
 
 async def test_state_that_was_loaded_before_a_loss_is_loaded_again(
-    page: ClientPage, server: Server, new_proxy: NewProxy, unique: str
+    page: ClientPage, server: Server, new_proxy: NewProxy, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     proxy = await new_proxy(server)
     await start(page, server, channel, None, hang=True, url=proxy.url)
@@ -278,16 +243,13 @@ async def test_state_that_was_loaded_before_a_loss_is_loaded_again(
 
 
 async def test_part_that_comes_later_loads_the_state_if_the_channel_went_on(
-    page: ClientPage, server: Server, unique: str
+    page: ClientPage, server: Server, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     await start(page, server, channel, 1)
     publish(server, channel, 2)
     assert await page.run(SEEN, 1) == [2]
-
     await page.run(PAGE, {"channel": channel, "elements": []})
-
     assert await page.run(SEEN, 1) == ["state"]
 
 
@@ -307,11 +269,10 @@ async def test_position_is_read_from_a_header(page: ClientPage) -> None:
 
 
 async def test_page_older_than_history_is_reloaded_once(
-    serve: Callable[..., Server], site: dict[str, str], chromium: Chrome, unique: str
+    serve: Callable[..., Server], site: dict[str, str], chromium: Chrome, channel: str
 ) -> None:
     """A cache gives the old page once; what the site renders is fresh."""
     server = serve(environment=site, **OPTIONS, page_margin=0)
-    channel = f"rec:{unique}"
     publish(server, channel, *range(1, KEPT + 4))
 
     await asyncio.to_thread(chromium.get, f"{server.address}/client/cached?channel={channel}")
@@ -329,10 +290,9 @@ async def test_page_older_than_history_is_reloaded_once(
 
 
 async def test_page_that_the_browser_kept_gets_what_it_missed(
-    server: Server, tmp_path: Path, unique: str
+    server: Server, tmp_path: Path, channel: str
 ) -> None:
     """To go back shows the page as it was left, with its script; its connection is closed."""
-    channel = f"rec:{unique}"
     publish(server, channel, 1)
     with browsing(tmp_path, keeps_pages=True) as browser:
         page = await ClientPage(browser).open(server.address)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from tests.conftest import connection_token
 from tests.live.client_module.page import ClientPage
 from tests.live.lounge import log_in
-from tests.scripted_server import Line, ScriptedServer
+from tests.scripted_server import Line
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -42,9 +42,6 @@ async def log_in_page(server: Server, page: ClientPage, *groups: str) -> str:
     return pk
 
 
-# refused
-
-
 async def test_refused_subscription_is_told_and_not_tried_again(
     proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
@@ -65,26 +62,16 @@ async def test_refused_subscription_is_told_and_not_tried_again(
     )
 
 
-async def test_ready_is_rejected_with_the_reason(
+async def test_ready_of_a_refused_channel_is_rejected_and_it_can_be_tried_by_hand(
     server: Server, page: ClientPage, unique: str
 ) -> None:
+    channel = f"{unique}#18"
     await page.connected(server.socket)
-
-    script = "await subscribe(args[0]).ready()"
-    assert await page.error(script, f"{unique}#18") == 103
-    assert await page.error("await subscriptions.get(args[0]).ready()", f"{unique}#18") == 103
-
-
-async def test_refused_channel_can_be_subscribed_by_hand_later(
-    server: Server, page: ClientPage, unique: str
-) -> None:
-    await page.connected(server.socket)
-    await page.run("subscribe(args[0])", f"{unique}#18")
-    await page.event("sub:error", f"{unique}#18")
-
-    await page.run("subscriptions.get(args[0]).subscribe()", f"{unique}#18")
-
-    assert (await page.event("sub:error", f"{unique}#18"))["code"] == 103
+    assert await page.error("await subscribe(args[0]).ready()", channel) == 103
+    assert await page.error("await subscriptions.get(args[0]).ready()", channel) == 103
+    assert (await page.event("sub:error", channel))["code"] == 103
+    await page.run("subscriptions.get(args[0]).subscribe()", channel)
+    assert (await page.event("sub:error", channel))["code"] == 103
 
 
 async def test_channel_of_another_subscription_object_is_already_subscribed(
@@ -99,50 +86,25 @@ async def test_channel_of_another_subscription_object_is_already_subscribed(
         if (first === second || second !== client.subscribe(args[0])) throw new Error("not one");
         first.subscribe();
     """
-
     assert await page.error(script, unique) == 105
 
 
-async def test_internal_error_leads_to_another_connection(page: ClientPage) -> None:
-    """Rules for clients, rule 2."""
+async def test_internal_error_or_no_answer_leads_to_another_connection(page: ClientPage) -> None:
+    """Rules for clients, rules 2 and 3."""
 
     async def script(line: Line) -> None:
         await line.accept()
         if line.number < 3:
             await line.reply("subscribe", error={"code": 100, "message": "internal server error"})
-        else:
+        elif line.number > 3:
             await line.reply("subscribe", result={})
-        await line.stay()
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.run("subscribe('news'); client.connect()")
+    options = {"timeouts": {"command": 200}}
+    async with page.scripted(script, "subscribe('news')", **options) as server:
         await page.event("sub:subscribed", "news")
-
         errors = await page.unread("sub:error", "news")
         assert [(error["code"], error["temporary"]) for error in errors] == [(100, True)] * 2
-        assert server.connections == 3
-
-
-async def test_subscribe_without_answer_leads_to_another_connection(page: ClientPage) -> None:
-    """Rules for clients, rule 3."""
-
-    async def script(line: Line) -> None:
-        await line.accept()
-        if line.number > 1:
-            await line.reply("subscribe", result={})
-        await line.stay()
-
-    async with ScriptedServer(script) as server:
-        await page.make(server.url, timeouts={"command": 100})
-        await page.run("subscribe('news'); client.connect()")
-
-        await page.event("sub:subscribed", "news")
-
-        assert server.connections == 2
-
-
-# tokens from the site's view
+        assert server.connections == 4
 
 
 async def test_private_channels_are_asked_for_in_one_request_and_decided_one_by_one(
@@ -152,9 +114,7 @@ async def test_private_channels_are_asked_for_in_one_request_and_decided_one_by_
     allowed = [f"$lounge:{unique}", f"$later-{unique}"]
     denied = [f"$lounge:{unique}-other", "$elsewhere"]
     await page.connected(server.socket, VIEWS, token=connection_token(pk))
-
     await page.run(SUBSCRIBE_ALL, *denied, *allowed)
-
     for channel in allowed:
         await page.event("sub:subscribed", channel)
     for channel in denied:
@@ -185,35 +145,22 @@ async def test_view_that_fails_is_asked_again(server: Server, page: ClientPage) 
     """It answers with status 500 when nobody could decide."""
     pk = await log_in_page(server, page)
     await page.connected(server.socket, VIEWS, token=connection_token(pk))
-
     await page.run(SUBSCRIBE_ALL, "$odd:failure")
     errors = await page.events("sub:error", "$odd:failure", 2)
-
     assert [(error["code"], error["temporary"]) for error in errors] == [(6, True)] * 2
     assert await page.unread("disconnect") == []
 
 
-async def test_private_channel_without_a_function_for_tokens_is_refused(
-    server: Server, page: ClientPage, unique: str
-) -> None:
-    await page.connected(server.socket)
-
-    await page.run(SUBSCRIBE_ALL, f"${unique}")
-
-    assert (await page.event("sub:error", f"${unique}"))["code"] == 103
-
-
-async def test_without_a_prefix_no_channel_is_private(
+async def test_private_channel_needs_a_function_for_tokens_unless_no_channel_is_private(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     """As on the server, where an empty `channel_private_prefix` turns that off."""
+    await page.connected(server.socket)
+    await page.run(SUBSCRIBE_ALL, f"${unique}")
+    assert (await page.event("sub:error", f"${unique}"))["code"] == 103
     options = "{ privateChannelPrefix: '', getChannelToken: async () => ({}) }"
     await page.connected(server.socket, options)
-
     await page.subscribe(unique)
-
-
-# subscriptions that expire
 
 
 async def test_subscription_is_renewed_when_it_expires(
@@ -223,10 +170,8 @@ async def test_subscription_is_renewed_when_it_expires(
     await page.connected(server.socket)
     await page.run(TOKENS, {"channel": channel, "ttl": SOON})
     await page.event("sub:subscribed", channel)
-
     await page.run(UNTIL_ASKED, 2)
     await page.run(UNTIL_REFRESHED)
-
     assert await page.unread("disconnect") == []
     assert await page.unread("sub:unsubscribed", channel) == []
 
@@ -238,10 +183,8 @@ async def test_subscription_that_is_not_granted_again_ends(
     await page.connected(server.socket)
     await page.run(TOKENS, {"channel": channel, "ttl": SOON})
     await page.event("sub:subscribed", channel)
-
     await page.run("window.denied = true")
     await page.event("sub:unsubscribed", channel)
-
     assert (await page.event("sub:error", channel))["code"] == 103
     server.publish(channel, 1)
     await page.subscribe(unique)
@@ -253,9 +196,7 @@ async def test_expired_subscription_token_is_replaced(
 ) -> None:
     channel = f"${unique}"
     await page.connected(server.socket)
-
     await page.run(TOKENS, {"channel": channel, "ttl": -10})
     errors = await page.events("sub:error", channel, 2)
-
     assert [(error["code"], error["temporary"]) for error in errors] == [(109, True)] * 2
     assert await page.run("return asked") >= 2

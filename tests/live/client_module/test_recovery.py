@@ -33,9 +33,8 @@ def publish(server: Server, channel: str, *numbers: int) -> None:
 
 
 async def test_missed_publications_come_in_order_and_once(
-    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+    either: Server, proxy: TcpProxy, page: ClientPage, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     await page.connected(proxy.url, fallback=False)
     assert not (await page.subscribe(channel))["isResubscribe"]
     publish(either, channel, 1)
@@ -59,9 +58,8 @@ async def test_missed_publications_come_in_order_and_once(
 
 
 async def test_missed_publications_of_a_server_side_subscription_come_in_order_and_once(
-    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+    either: Server, proxy: TcpProxy, page: ClientPage, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     token = connection_token("17", channels=[channel])
     publish(either, channel, 1)
     await page.connected(proxy.url, token=token, fallback=False)
@@ -83,56 +81,40 @@ async def test_missed_publications_of_a_server_side_subscription_come_in_order_a
 
 
 async def test_too_many_missed_publications_are_not_called_recovered(
-    either: Server, proxy: TcpProxy, page: ClientPage, unique: str
+    either: Server, proxy: TcpProxy, page: ClientPage, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     await page.connected(proxy.url, fallback=False)
     await page.subscribe(channel)
-
     async with page.away(proxy):
         publish(either, channel, *range(1, KEPT + 3))
     again = await page.event("sub:subscribed", channel)
-
     assert not again["recovered"]
     assert await page.data(channel, KEPT) == list(range(3, KEPT + 3))
 
 
-async def test_subscribing_by_hand_recovers_nothing(
-    either: Server, page: ClientPage, unique: str
+async def test_connecting_again_by_hand_recovers_and_subscribing_again_does_not(
+    either: Server, page: ClientPage, channel: str
 ) -> None:
     """Client object, rule 4."""
-    channel = f"rec:{unique}"
-    await page.connected(either.socket)
-    await page.subscribe(channel)
-    await page.run("subscriptions.get(args[0]).unsubscribe()", channel)
-    publish(either, channel, 1)
-
-    await page.run("subscriptions.get(args[0]).subscribe()", channel)
-    again = await page.event("sub:subscribed", channel)
-
-    assert not again["isResubscribe"]
-    assert again["publications"] == []
-
-
-async def test_connecting_again_by_hand_recovers(
-    either: Server, page: ClientPage, unique: str
-) -> None:
-    channel = f"rec:{unique}"
     await page.connected(either.socket)
     await page.subscribe(channel)
     await page.run("client.disconnect()")
     publish(either, channel, 1)
-
     await page.connect()
-
     assert (await page.event("sub:subscribed", channel))["recovered"]
     assert await page.data(channel, 1) == [1]
 
+    await page.run("subscriptions.get(args[0]).unsubscribe()", channel)
+    publish(either, channel, 2)
+    await page.run("subscriptions.get(args[0]).subscribe()", channel)
+    again = await page.event("sub:subscribed", channel)
+    assert not again["isResubscribe"]
+    assert again["publications"] == []
+
 
 async def test_subscribing_since_a_position_recovers_what_came_after_it(
-    either: Server, page: ClientPage, unique: str
+    either: Server, page: ClientPage, channel: str
 ) -> None:
-    channel = f"rec:{unique}"
     await page.connected(either.socket)
     await page.subscribe(channel)
     publish(either, channel, 1)
@@ -187,9 +169,7 @@ async def test_large_position_of_seq_and_gen_is_sent_as_one_offset(page: ClientP
         await line.send({"id": command["id"], "result": result})
         await line.close(3001, '{"reason":"shutdown","reconnect":true}')
 
-    async with ScriptedServer(script) as server:
-        await page.make(server.url)
-        await page.run("subscribe('news'); client.connect()")
+    async with page.scripted(script, "subscribe('news')"):
         await page.events("sub:subscribed", "news", 2)
         await page.run("client.disconnect()")
 
@@ -223,7 +203,6 @@ async def test_gap_between_publications_is_filled_by_another_connection(
             await line.reply("subscribe", result=found)
         if line.number == 1:
             await line.send(pushed(2), pushed(2), pushed(4))
-        await line.stay()
 
     async with ScriptedServer(script) as server:
         await page.make(server.url)
@@ -245,34 +224,20 @@ RECOVERED = {
 }
 
 
-async def answer_recovered(line: Line) -> None:
-    await line.accept()
-    await line.reply("subscribe", result=RECOVERED)
-    await line.stay()
-
-
-async def test_recovered_publications_are_told_to_the_end_when_a_handler_disconnects(
-    page: ClientPage,
+@pytest.mark.parametrize(
+    ("call", "told"), [("client.disconnect()", [1, 2, 3]), ("news.unsubscribe()", [1])]
+)
+async def test_recovered_publications_when_a_handler_ends_them(
+    page: ClientPage, call: str, told: list[int]
 ) -> None:
-    """The position is behind them all, so they would not come again."""
-    async with ScriptedServer(answer_recovered) as server:
-        await page.make(server.url)
-        script = "subscribe('news').on('publication', () => client.disconnect()); client.connect()"
-        await page.run(script)
+    """Where it disconnects, the position is behind them all, so they would not come again."""
 
-        assert await page.data("news", 3) == [1, 2, 3]
+    async def script(line: Line) -> None:
+        await line.accept()
+        await line.reply("subscribe", result=RECOVERED)
 
-
-async def test_recovered_publications_end_when_a_handler_unsubscribes(page: ClientPage) -> None:
-    async with ScriptedServer(answer_recovered) as server:
-        await page.make(server.url)
-        script = """
-            const subscription = subscribe("news");
-            subscription.on("publication", () => subscription.unsubscribe());
-            client.connect();
-        """
-        await page.run(script)
+    first = f"const news = subscribe('news'); news.on('publication', () => {call})"
+    async with page.scripted(script, first):
         await page.event("sub:unsubscribed", "news")
-
-        assert [each["data"] for each in await page.unread("sub:publication", "news")] == [1]
+        assert [each["data"] for each in await page.unread("sub:publication", "news")] == told
         await page.run("client.disconnect()")

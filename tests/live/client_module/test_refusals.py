@@ -7,7 +7,6 @@ import json
 from collections.abc import Callable
 from typing import Any
 
-import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser import console, wait_for
@@ -17,13 +16,14 @@ from tests.server import Server
 
 DOCUMENTED = "see docs/javascript.md"
 
+TOKEN = {"token": connection_token("17")}
 REFUSED: dict[str, tuple[dict[str, Any], str, int]] = {
     "nobody is logged in": ({}, "", 3003),
     "bad token": ({"token": "no token"}, "", 3002),
     "expired token": ({"token": connection_token("17", ttl=-10)}, "", 109),
-    "unknown namespace": ({"token": connection_token("17")}, "nowhere:1", 102),
-    "private channel without a token": ({"token": connection_token("17")}, "$lounge:1", 103),
-    "channel of another user": ({"token": connection_token("17")}, "lounge:1#18", 103),
+    "unknown namespace": (TOKEN, "nowhere:1", 102),
+    "private channel without a token": (TOKEN, "$lounge:1", 103),
+    "channel of another user": (TOKEN, "lounge:1#18", 103),
 }
 """Options of the client, the channel it subscribes to, and the code with which that ends."""
 
@@ -40,27 +40,23 @@ async def warnings(browser: Chrome) -> list[str]:
     return found
 
 
-@pytest.mark.parametrize(("options", "channel", "code"), REFUSED.values(), ids=REFUSED)
 async def test_refusal_is_in_the_console_once(
-    server: Server,
-    chromium: Chrome,
-    page: ClientPage,
-    options: dict[str, Any],
-    channel: str,
-    code: int,
+    server: Server, chromium: Chrome, page: ClientPage
 ) -> None:
-    console(chromium)
-    for _ in range(2):
-        await page.make(server.socket, **options)
-        await page.run("client.connect()")
-        if channel:
-            await page.run("subscribe(args[0], {})", channel)
-            assert (await page.event("sub:error", channel))["code"] == code
-        else:
-            assert (await page.event("disconnect"))["code"] == code
+    for name, (options, channel, code) in REFUSED.items():
+        await page.open(server.address)
+        console(chromium)
+        for _ in range(2):
+            await page.make(server.socket, **options)
+            await page.run("client.connect()")
+            if channel:
+                await page.run("subscribe(args[0], {})", channel)
+                assert (await page.event("sub:error", channel))["code"] == code, name
+            else:
+                assert (await page.event("disconnect"))["code"] == code, name
 
-    [warning] = await warnings(chromium)
-    assert DOCUMENTED in warning
+        [warning] = await warnings(chromium)
+        assert DOCUMENTED in warning, name
 
 
 async def test_empty_token_of_the_site_is_in_the_console(
@@ -69,9 +65,7 @@ async def test_empty_token_of_the_site_is_in_the_console(
     console(chromium)
     await page.make(server.socket, "{ getToken: async () => '' }")
     await page.run("client.connect()")
-
     [warning] = await warnings(chromium)
-
     assert DOCUMENTED in warning
 
 
@@ -100,8 +94,6 @@ async def test_warning_names_code_and_reason(
     await page.make(server.socket)
     await page.run("client.connect()")
     await page.event("disconnect")
-
     [[text, why]] = await page.run("return said")
-
     assert text == "realtime refused, see docs/javascript.md:"
     assert json.dumps(why) == '{"code": 3003, "reason": "bad request"}'

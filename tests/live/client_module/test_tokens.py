@@ -5,8 +5,6 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-import pytest
-
 from tests.conftest import connection_token
 from tests.live.client_module.page import ClientPage
 from tests.live.lounge import log_in
@@ -52,19 +50,14 @@ async def conn_info(page: ClientPage, channel: str) -> Any:
 
 
 async def test_client_without_token_asks_for_one(server: Server, page: ClientPage) -> None:
-    await page.make(server.socket, TOKENS, answers=[connection_token("17")])
-
+    token = connection_token("17")
+    await page.make(server.socket, TOKENS, answers=[token])
     await page.connect()
-
     assert await asked(page) == 1
-
-
-async def test_client_with_token_asks_nobody(server: Server, page: ClientPage) -> None:
-    await page.make(server.socket, TOKENS, token=connection_token("17"), answers=[])
-
+    await page.run("client.disconnect()")
+    await page.make(server.socket, TOKENS, token=token, answers=[])
     await page.connect()
-
-    assert await asked(page) == 0
+    assert await asked(page) == 1, "not with a token"
 
 
 async def test_expired_token_is_replaced_and_the_client_connects(
@@ -72,9 +65,7 @@ async def test_expired_token_is_replaced_and_the_client_connects(
 ) -> None:
     token = connection_token("17", ttl=-10)
     await page.make(server.socket, TOKENS, token=token, answers=[connection_token("17")])
-
     await page.connect()
-
     error = await page.event("error")
     assert (error["code"], error["message"]) == (109, "token expired")
     assert error["temporary"]
@@ -82,26 +73,14 @@ async def test_expired_token_is_replaced_and_the_client_connects(
 
 
 async def test_expired_token_that_nobody_replaces_ends_the_attempts(
-    server: Server, page: ClientPage
-) -> None:
-    await page.make(server.socket, token=connection_token("17", ttl=-10))
-    await page.run("client.connect()")
-
-    lost = await page.event("disconnect")
-
-    assert lost == {"code": 109, "reason": "token expired", "reconnect": False}
-
-
-async def test_token_that_the_page_sets_is_used_at_the_next_connect(
     server: Server, page: ClientPage, unique: str
 ) -> None:
     await page.make(server.socket, token=connection_token("17", ttl=-10))
     await page.run("client.connect()")
-    await page.event("disconnect")
-
+    lost = await page.event("disconnect")
+    assert lost == {"code": 109, "reason": "token expired", "reconnect": False}
     await page.run("client.setToken(args[0])", connection_token("18"))
     await page.connect()
-
     await page.subscribe(f"{unique}#18")
 
 
@@ -112,15 +91,9 @@ async def test_tokens_that_are_always_expired_are_asked_for_with_growing_delays(
     answers = [old, old, connection_token("17")]
     options = {"minDelay": 40, "maxDelay": 10_000}
     await page.make(server.socket, TOKENS, token=old, answers=answers, **options)
-
     await page.connect()
-
     delays = [s["delay"] for s in await page.unread("state") if s["state"] == "disconnected"]
-    assert [top / 2 <= delay <= top for top, delay in zip([40, 80, 160], delays, strict=True)] == [
-        True,
-        True,
-        True,
-    ]
+    assert all(top / 2 <= delay <= top for top, delay in zip([40, 80, 160], delays, strict=True))
 
 
 async def test_function_for_tokens_that_fails_is_asked_again(
@@ -128,9 +101,7 @@ async def test_function_for_tokens_that_fails_is_asked_again(
 ) -> None:
     answers = ["error", "error", connection_token("17")]
     await page.make(server.socket, TOKENS, answers=answers)
-
     await page.connect()
-
     assert [error["message"] for error in await page.unread("error")] == ["not now", "not now"]
     assert len(await page.unread("disconnect")) == 1
 
@@ -139,21 +110,17 @@ async def test_function_for_tokens_that_hangs_is_asked_again(
     server: Server, page: ClientPage
 ) -> None:
     await page.make(server.socket, HANGING, good=connection_token("17"), timeouts={"token": 50})
-
     await page.connect()
-
     assert len(await page.unread("error")) == 1
 
 
-@pytest.mark.parametrize("nothing", ["", None], ids=["empty", "null"])
-async def test_empty_answer_means_that_nobody_may_connect(
-    server: Server, page: ClientPage, nothing: str | None
-) -> None:
-    await page.make(server.socket, TOKENS, answers=[nothing])
-    await page.run("client.connect()")
-
-    assert not (await page.event("disconnect"))["reconnect"]
-    assert await page.run("return [client.state, client.reconnecting]") == ["disconnected", False]
+async def test_empty_answer_means_that_nobody_may_connect(server: Server, page: ClientPage) -> None:
+    for nothing in ("", None):
+        await page.make(server.socket, TOKENS, answers=[nothing])
+        await page.run("client.connect()")
+        assert not (await page.event("disconnect"))["reconnect"]
+        state = await page.run("return [client.state, client.reconnecting]")
+        assert state == ["disconnected", False]
 
 
 async def test_invalid_token_is_sent_once(
@@ -161,9 +128,7 @@ async def test_invalid_token_is_sent_once(
 ) -> None:
     await page.make(proxy.url, TOKENS, token="no token", answers=[], minDelay=1, maxDelay=1)
     await page.run("client.connect()")
-
     lost = await page.event("disconnect")
-
     assert lost == {"code": 3002, "reason": "invalid token", "reconnect": False}
     # another client does what takes much longer than the delay
     await page.connected(proxy.url)
@@ -195,10 +160,8 @@ async def test_renewal_that_fails_is_tried_again(server: Server, page: ClientPag
     token = connection_token("17", ttl=SOON)
     answers = ["error", connection_token("17", ttl=300)]
     await page.connected(server.socket, TOKENS, token=token, answers=answers)
-
     refreshed = """frames.some((frame) => frame.includes('"method":10'))"""
     await page.run(f"while (!{refreshed}) await new Promise((go) => setTimeout(go, 10))")
-
     assert await page.error("await client.presence('news')") == 108  # still connected
     assert [error["temporary"] for error in await page.unread("error")] == [True]
     assert await page.unread("disconnect") == []
@@ -211,41 +174,27 @@ async def test_client_that_was_closed_as_expired_connects_with_a_new_token(
     await page.open(hasty_server.address)
     token = connection_token("17", ttl=SOON)  # loading the page may take as long
     await page.connected(hasty_server.socket, HANGING, token=token, good=connection_token("17"))
-
     lost = await page.event("disconnect")
     await page.event("connect")
-
     assert lost == {"code": 3005, "reason": "expired", "reconnect": True}
     assert await asked(page) == 2
     assert await page.unread("error") == []  # the old token was not tried once more
 
 
-async def test_view_of_the_site_gives_tokens_to_who_is_logged_in(
-    server: Server, page: ClientPage, unique: str
-) -> None:
+async def test_page_is_who_is_logged_in(server: Server, page: ClientPage, unique: str) -> None:
+    """By the site's view for tokens, and by the tag `realtime_config`."""
     visitor, pk = log_in(server)
+    assert visitor.http.get("/client").headers["Cache-Control"] == "private"
     await page.open(server.address, dict(visitor.http.cookies))
     await page.make(server.socket, VIEWS)
-
     await page.connect()
-
     await page.subscribe(f"{unique}#{pk}")
+    await page.open(server.address, dict(visitor.http.cookies))
+    await page.run("window.client = realtime.Client.fromPage(); client.connect()")
+    await page.run("await client.subscribe(args[0]).ready()", f"{unique}#{pk}")
 
 
 async def test_view_of_the_site_tells_others_to_give_up(server: Server, page: ClientPage) -> None:
     await page.make(server.socket, VIEWS)
     await page.run("client.connect()")
-
     assert await page.event("disconnect") == {"code": 6, "reason": "no token", "reconnect": False}
-
-
-async def test_page_with_realtime_config_is_who_is_logged_in(
-    server: Server, page: ClientPage, unique: str
-) -> None:
-    visitor, pk = log_in(server)
-    assert visitor.http.get("/client").headers["Cache-Control"] == "private"
-    await page.open(server.address, dict(visitor.http.cookies))
-    await page.open(server.address, dict(visitor.http.cookies))
-    await page.run("window.client = realtime.Client.fromPage(); client.connect()")
-
-    await page.run("await client.subscribe(args[0]).ready()", f"{unique}#{pk}")

@@ -127,9 +127,6 @@ def test_declarations_compile_with_values_of_forty_types_and_a_page(tmp_path: Pa
     assert re.findall(r'^import .*"(.*)"', script.read_text(), re.M) == ["realtime"]
 
 
-# AsyncAPI
-
-
 def parsed(directory: Path, *documents: dict[str, Any]) -> list[dict[str, Any]]:
     """What the parser reads in documents, and what it finds wrong."""
     require_packages("@asyncapi/parser")
