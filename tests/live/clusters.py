@@ -41,15 +41,9 @@ KINDS = {
     "daphne to uvicorn": ("daphne", "uvicorn"),
     "uvicorn to daphne": ("uvicorn", "daphne"),
 }
-"""The servers of the fixture `two_nodes`."""
 
 TWO_NODES = pytest.mark.parametrize("kinds", KINDS.values(), ids=KINDS)
-"""For tests that start them otherwise."""
-
-DAPHNE_TO_UVICORN = pytest.mark.parametrize(
-    "two_nodes", [KINDS["daphne to uvicorn"]], ids=["daphne to uvicorn"], indirect=True
-)
-"""For tests that are the same whatever the servers are, or take long."""
+"""For tests that are not the same whatever the servers are."""
 
 
 def presence(server: Server, channel: str) -> dict[str, Any]:

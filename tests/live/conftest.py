@@ -11,7 +11,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from tests.browser import browsing, console
-from tests.live.clusters import KINDS, SERVICE, Cluster, TwoNodes
+from tests.live.clusters import SERVICE, Cluster, TwoNodes
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import OPERATOR, PASSWORD, Guests, config_of, sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
@@ -40,14 +40,11 @@ def application(shared_application: Application) -> Application:
     return shared_application
 
 
-@pytest.fixture(params=KINDS.values(), ids=list(KINDS))
-def two_nodes(request: pytest.FixtureRequest, shared_cluster: Cluster) -> TwoNodes:
-    """Two nodes of one service, on servers of several kinds."""
-    one, other = request.param
-    return (
-        shared_cluster(server=one, **SERVICE)[0],
-        shared_cluster(server=other, **SERVICE)[1],
-    )
+@pytest.fixture
+def two_nodes(shared_cluster: Cluster) -> TwoNodes:
+    """Two nodes of one service, on servers of two kinds."""
+    one, other = (shared_cluster(server=kind, **SERVICE) for kind in ("daphne", "uvicorn"))
+    return one[0], other[1]
 
 
 @pytest.fixture

@@ -6,8 +6,6 @@ import asyncio
 from contextlib import suppress
 from typing import Any
 
-import pytest
-
 from tests.conftest import connection_token
 from tests.live.clusters import (
     SERVICE,
@@ -16,7 +14,6 @@ from tests.live.clusters import (
     TwoNodes,
     channels,
     presence,
-    presence_stats,
 )
 from tests.live.configurations import CONNECTION_LIMIT, FORCED, Connect, Options
 from tests.protocol_client import Closed
@@ -65,22 +62,20 @@ async def test_unsubscribe_reaches_the_user_on_every_node_once(
 
 
 async def test_unsubscribe_without_channel_ends_all_subscriptions_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), names = two_nodes, [f"present:{unique}a", f"{unique}b"]
     client = await connect(other, user=unique)
     for name in names:
         await client.result("subscribe", {"channel": name})
-
     one.api("unsubscribe", user=unique)
-
     pushes = [await client.push(), await client.push()]
     assert sorted(pushes, key=lambda push: push["channel"]) == [unsub_of(name) for name in names]
     wait_until(lambda: channels(one, unique) == [], what="the end of both channels")
 
 
 async def test_disconnect_reaches_the_user_on_every_node_and_nobody_else(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"present:{unique}"
     clients = [await connect(server, user=unique) for server in (one, other, other)]
@@ -96,44 +91,17 @@ async def test_disconnect_reaches_the_user_on_every_node_and_nobody_else(
     wait_until(lambda: set(presence(one, channel)) == expected, what="the others alone")
     for client in bystanders:
         await client.quiet()
-
-
-async def test_user_may_come_back_after_a_disconnect(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    one, other = two_nodes
     client = await connect(other, user=unique)
-    one.api("disconnect", user=unique)
-    assert await client.closed() == FORCED
-
-    client = await connect(other, user=unique)
-
     # a command that was carried out late, or twice, would come before this one
     one.api("unsubscribe", user=unique, channel=unique)
     assert await client.push() == unsub_of(unique)
-
-
-async def test_newer_connection_on_the_other_node_replaces_the_older_one(
-    shared_cluster: Cluster, connect: Connect, unique: str, format_name: str
-) -> None:
-    one, other = shared_cluster(**SINGLE)
-    older = await connect(one, user=unique)
-    bystander = await connect(one, user=unique + "not")
-
-    newer = await connect(other, user=unique)
-
-    assert await older.closed() == CONNECTION_LIMIT
-    personal = f"present:#{unique}"
-    wait_until(lambda: list(presence(one, personal)) == [newer.client], what="the newer one alone")
-    one.publish(personal, "for you")
-    assert await newer.publication() == {"data": "for you"}
-    await bystander.quiet()
 
 
 async def test_only_the_last_of_many_connections_stays(
     shared_cluster: Cluster, connect: Connect, unique: str
 ) -> None:
     nodes = shared_cluster(**SINGLE)
+    bystander = await connect(nodes[0], user=unique + "not")
     clients = []
 
     for number in range(6):
@@ -144,9 +112,12 @@ async def test_only_the_last_of_many_connections_stays(
         if number:
             assert await clients[-2].closed() == CONNECTION_LIMIT
 
-    await clients[-1].quiet()
-    personal = f"present:#{unique}"
-    wait_until(lambda: presence_stats(nodes[0], personal) == (1, 1), what="the last one alone")
+    personal, last = f"present:#{unique}", clients[-1]
+    wait_until(lambda: list(presence(nodes[0], personal)) == [last.client], what="the last alone")
+    nodes[0].publish(personal, "for you")
+    assert await last.publication() == {"data": "for you"}
+    for client in (last, bystander):
+        await client.quiet()
 
 
 async def test_one_of_two_connections_that_are_made_at_the_same_time_stays(
@@ -184,36 +155,22 @@ async def test_disconnect_reaches_a_node_whose_pubsub_connection_is_cut_at_that_
     redis = own_redis()
     one, other = cluster(2, redis, **SERVICE)
     one.api("info")
-
     for number in range(5):
         client = await connect(other, user=f"{unique}{number}")
         wait_until(lambda: redis.pubsub_connections() == 2, what="both nodes at Redis")
         assert redis.kill_pubsub() == 2
         one.api("disconnect", user=f"{unique}{number}")
-
         assert await client.closed() == FORCED
 
 
-@pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
 async def test_what_a_node_was_told_while_it_was_cut_off_is_done_when_it_is_back(
-    cluster: Cluster,
-    redis_server: RedisServer,
-    connect: Connect,
-    unique: str,
-    server_name: str,
+    cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
 ) -> None:
-    proxy = TcpProxy(redis_server.url)
-    await proxy.start()
-    prefix = {"redis_prefix": unique}
-    try:
-        [one] = await asyncio.to_thread(cluster, 1, redis_server, **SERVICE | prefix)
-        [other] = await asyncio.to_thread(
-            cluster,
-            1,
-            redis_server,
-            server=server_name,
-            **SERVICE | prefix | {"redis_url": proxy.url},
-        )
+    options = SERVICE | {"redis_prefix": unique}
+    async with TcpProxy(redis_server.url) as proxy:
+        [one] = await asyncio.to_thread(cluster, 1, redis_server, **options)
+        behind = options | {"redis_url": proxy.url}
+        [other] = await asyncio.to_thread(cluster, 1, redis_server, server="uvicorn", **behind)
         leaver = await connect(other, user=f"{unique}a")
         stayer = await connect(other, user=f"{unique}b")
         await stayer.result("subscribe", {"channel": unique})
@@ -228,5 +185,3 @@ async def test_what_a_node_was_told_while_it_was_cut_off_is_done_when_it_is_back
         assert await leaver.closed() == FORCED
         assert await stayer.push() == unsub_of(unique)
         await asyncio.to_thread(other.kill)
-    finally:
-        await proxy.stop()

@@ -7,7 +7,7 @@ from typing import Any
 
 from realtime.node.interruptions import CATCH_UP_AT_ONCE
 from tests.conftest import connection_token
-from tests.live.clusters import DAPHNE_TO_UVICORN, SERVICE, Cluster, OwnRedis, TwoNodes
+from tests.live.clusters import SERVICE, Cluster, OwnRedis, TwoNodes
 from tests.live.configurations import Connect, info_of
 from tests.server import Server
 
@@ -43,28 +43,8 @@ async def test_publication_of_a_client_reaches_subscribers_of_both_nodes_once(
         assert await reader.publication() == {"data": "behind it", "info": info}
 
 
-async def test_broadcast_reaches_several_channels_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
-) -> None:
-    one, other = two_nodes
-    names = [f"{unique}plain", f"kept:{unique}", f"recover:{unique}"]
-    client = await connect(other)
-    for name in names:
-        await client.result("subscribe", {"channel": name})
-
-    assert one.api("broadcast", channels=names, data={"n": 1}) == {"result": {}}
-
-    pushes = [await client.push() for _ in names]
-    numbered = {"data": {"n": 1}, "offset": 1}
-    assert {push["channel"]: push["data"] for push in pushes} == {
-        names[0]: {"data": {"n": 1}},
-        names[1]: numbered,
-        names[2]: numbered,
-    }
-
-
 async def test_history_is_the_same_on_every_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"kept:{unique}"
     for number, server in enumerate([one, other, one, other], 1):
@@ -86,7 +66,7 @@ async def test_history_is_the_same_on_every_node(
 
 
 async def test_client_recovers_on_the_other_node_exactly_what_it_missed(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"long:{unique}"
     client = await connect(one)
@@ -114,28 +94,8 @@ async def test_client_recovers_on_the_other_node_exactly_what_it_missed(
     await client.quiet()
 
 
-async def test_client_that_missed_more_than_is_kept_is_told_so_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
-) -> None:
-    (one, other), channel = two_nodes, f"recover:{unique}"
-    epoch = await epoch_of(connect, one, channel)
-    for number in range(1, 6):
-        one.publish(channel, number)  # three of them are kept
-
-    client = await connect(other)
-    params = {"channel": channel, "recover": True, "epoch": epoch, "offset": 1}
-    result = await client.result("subscribe", params)
-
-    assert result == {
-        "recoverable": True,
-        "epoch": epoch,
-        "offset": 5,
-        "publications": [{"data": number, "offset": number} for number in (3, 4, 5)],
-    }
-
-
 async def test_server_side_subscription_is_recovered_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"long:{unique}"
     token = connection_token(unique, channels=[channel])
@@ -163,7 +123,7 @@ async def test_server_side_subscription_is_recovered_on_the_other_node(
 
 
 async def test_two_that_subscribe_while_the_other_node_publishes_miss_nothing(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"long:{unique}"
     epoch = await epoch_of(connect, one, channel)
@@ -200,9 +160,8 @@ async def test_two_that_subscribe_while_the_other_node_publishes_miss_nothing(
         await publishing
 
 
-@DAPHNE_TO_UVICORN
 async def test_subscribers_of_all_nodes_see_concurrent_publications_in_one_order(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"long:{unique}"
     readers = [await connect(server, max_queue=None) for server in (one, other)]

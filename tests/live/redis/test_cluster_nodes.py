@@ -13,7 +13,6 @@ import realtime
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from tests.live.clusters import (
     BRIEF,
-    DAPHNE_TO_UVICORN,
     SERVICE,
     Cluster,
     OwnRedis,
@@ -66,12 +65,10 @@ async def test_info_of_every_node_lists_all_nodes_with_their_counts(
         assert channels(server, "") == sorted(["x", "y", "z", "present:z", "kept:z"])
 
 
-@DAPHNE_TO_UVICORN
 async def test_node_counts_itself_at_once_and_has_a_name_of_its_own(
     two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     one, other = two_nodes
-
     for server in (one, other):
         name = f"{socket.gethostname()}_{server.pid}"
 
@@ -85,7 +82,6 @@ async def test_node_counts_itself_at_once_and_has_a_name_of_its_own(
         assert own() == 1
 
 
-@DAPHNE_TO_UVICORN
 async def test_channel_is_listed_until_its_last_subscriber_on_any_node_is_gone(
     two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
@@ -106,43 +102,29 @@ async def test_channel_is_listed_until_its_last_subscriber_on_any_node_is_gone(
         wait_until(lambda s=server: channels(s, unique) == [], what="the end of the channel")
 
 
-async def test_clients_of_a_killed_node_vanish_from_presence(
+async def test_killed_node_is_forgotten_and_the_living_ones_stay(
     cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
 ) -> None:
+    """Its clients, its channels and the node itself."""
     one, other = cluster(2, redis_server, **BRIEF)
-    channel = f"joined:{unique}"
     stayer, victims = await connect(one), [await connect(other) for _ in range(3)]
+    common, lost = f"present:{unique}", f"present:{unique}lost"
     for client in (stayer, *victims):
-        await client.result("subscribe", {"channel": channel})
+        await client.result("subscribe", {"channel": common})
+    await victims[0].result("subscribe", {"channel": lost})
     everybody = {stayer.client, *(victim.client for victim in victims)}
-    assert set(presence(one, channel)) == everybody
+    assert set(presence(one, common)) == everybody
+    assert len(nodes(one)) == 2
+    assert channels(one, unique) == [common, lost]
 
     killed_at = time.monotonic()
     other.kill()
 
     lifetime = BRIEF["client_presence_expire_interval"]
-    wait_until(lambda: set(presence(one, channel)) == {stayer.client}, lifetime + SLACK, "the end")
+    wait_until(lambda: set(presence(one, common)) == {stayer.client}, lifetime + SLACK, "the end")
     # renewed a second ago at most, so it was not removed but has expired
     renewal = BRIEF["client_presence_ping_interval"]
     assert time.monotonic() - killed_at > (lifetime - renewal) / 2
-    result = await stayer.result("presence_stats", {"channel": channel})
-    assert result == {"num_clients": 1, "num_users": 1}
-
-
-async def test_killed_node_and_its_channels_are_forgotten_and_the_living_ones_stay(
-    cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
-) -> None:
-    one, other = cluster(2, redis_server, **BRIEF)
-    stayer, victim = await connect(one), await connect(other)
-    common, lost = f"present:{unique}", f"present:{unique}lost"
-    await stayer.result("subscribe", {"channel": common})
-    for channel in (common, lost):
-        await victim.result("subscribe", {"channel": channel})
-    assert len(nodes(one)) == 2
-    assert channels(one, unique) == [common, lost]
-
-    other.kill()
-
     patience = HEARTBEAT_LIFETIME + SLACK
     wait_until(lambda: len(nodes(one)) == 1, patience, "a list of nodes without the dead one")
     wait_until(lambda: channels(one, unique) == [common], SLACK, "a list without its channels")
@@ -155,7 +137,7 @@ async def test_killed_node_and_its_channels_are_forgotten_and_the_living_ones_st
 
 
 async def test_everything_about_the_living_is_back_soon_after_redis_was_restarted_empty(
-    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str, format_name: str
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
 ) -> None:
     redis = own_redis()
     one, other = cluster(2, redis, **SERVICE)

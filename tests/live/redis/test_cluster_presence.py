@@ -2,23 +2,25 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token
-from tests.live.clusters import DAPHNE_TO_UVICORN, TwoNodes, presence, presence_stats
+from tests.live.clusters import TwoNodes, presence, presence_stats
 from tests.live.configurations import Connect, info_of
 from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
 
 
-def join_of(client: ProtocolClient, user: str, channel: str) -> dict[str, Any]:
-    return {"type": 1, "channel": channel, "data": {"info": info_of(client, user)}}
+def join_of(client: ProtocolClient, user: str, channel: str, kind: int = 1) -> dict[str, Any]:
+    return {"type": kind, "channel": channel, "data": {"info": info_of(client, user)}}
 
 
-def leave_of(client: ProtocolClient, user: str, channel: str) -> dict[str, Any]:
-    return {"type": 2, "channel": channel, "data": {"info": info_of(client, user)}}
+leave_of = partial(join_of, kind=2)
 
 
 async def watching(connect: Connect, server: Server, channel: str) -> ProtocolClient:
@@ -35,34 +37,27 @@ async def test_join_and_leave_are_seen_on_the_other_node_once(
     (one, other), channel = two_nodes, f"joined:{unique}"
     watcher = await watching(connect, other, channel)
     client = await connect(one, user=unique)
-
     await client.result("subscribe", {"channel": channel})
     assert await watcher.push() == join_of(client, unique, channel)
     assert await client.push() == join_of(client, unique, channel), "its own, after the reply"
     await client.result("unsubscribe", {"channel": channel})
     assert await watcher.push() == leave_of(client, unique, channel)
-
     one.publish(channel, "behind them")
     assert await watcher.publication() == {"data": "behind them"}
 
 
-async def end_by_cut(client: ProtocolClient, server: Server, user: str) -> None:
-    await client.abort()
+ENDS: dict[str, Callable[[ProtocolClient, Server, str], Any]] = {
+    "cut": lambda client, server, user: client.abort(),
+    "close": lambda client, server, user: client.socket.close(),
+    "disconnect": lambda client, server, user: asyncio.to_thread(
+        server.api, "disconnect", user=user
+    ),
+}
 
 
-async def end_by_close(client: ProtocolClient, server: Server, user: str) -> None:
-    await client.socket.close()
-
-
-async def end_by_disconnect(client: ProtocolClient, server: Server, user: str) -> None:
-    server.api("disconnect", user=user)
-
-
-@pytest.mark.parametrize(
-    "end", [end_by_cut, end_by_close, end_by_disconnect], ids=["cut", "close", "disconnect"]
-)
+@pytest.mark.parametrize("end", ENDS)
 async def test_client_that_ends_is_not_present_on_the_other_node_any_more(
-    two_nodes: TwoNodes, connect: Connect, unique: str, end: Any
+    two_nodes: TwoNodes, connect: Connect, unique: str, end: str
 ) -> None:
     (one, other), channel = two_nodes, f"joined:{unique}"
     watcher = await watching(connect, other, channel)
@@ -71,7 +66,7 @@ async def test_client_that_ends_is_not_present_on_the_other_node_any_more(
     await watcher.push()
     assert set(presence(other, channel)) == {watcher.client, client.client}
 
-    await end(client, other, unique)
+    await ENDS[end](client, other, unique)
 
     assert await watcher.push() == leave_of(client, unique, channel)
     # presence is removed before the leave is published, and would expire only after a minute
@@ -80,15 +75,18 @@ async def test_client_that_ends_is_not_present_on_the_other_node_any_more(
 
 
 async def test_presence_is_that_of_both_nodes_and_users_are_counted_once(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
-    (one, other), channel = two_nodes, f"present:{unique}"
+    (one, other), channel, info = two_nodes, f"present:{unique}", {"name": "Zoë <3"}
     places = [(one, "a"), (other, "a"), (other, "b")]
-    clients = [await connect(server, user=unique + user) for server, user in places]
+    clients = [
+        await connect(server, token=connection_token(unique + user, info=info))
+        for server, user in places
+    ]
     for client in clients:
         await client.result("subscribe", {"channel": channel})
     expected = {
-        client.client: info_of(client, unique + user)
+        client.client: info_of(client, unique + user) | {"conn_info": info}
         for client, (_, user) in zip(clients, places, strict=True)
     }
 
@@ -105,25 +103,8 @@ async def test_presence_is_that_of_both_nodes_and_users_are_counted_once(
     assert presence_stats(other, channel) == (2, 2)
 
 
-@DAPHNE_TO_UVICORN
-async def test_presence_has_the_connection_info_of_a_client_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
-) -> None:
-    (one, other), channel = two_nodes, f"present:{unique}"
-    token = connection_token(unique, info={"name": "Zoë <3"})
-    client = await connect(one, token=token)
-    await client.result("subscribe", {"channel": channel})
-    watcher = await connect(other)
-    await watcher.result("subscribe", {"channel": channel})
-
-    result = await watcher.result("presence", {"channel": channel})
-
-    expected = info_of(client, unique) | {"conn_info": {"name": "Zoë <3"}}
-    assert result["presence"][client.client] == expected
-
-
 async def test_server_side_subscription_is_seen_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str, format_name: str
+    two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
     (one, other), channel = two_nodes, f"joined:{unique}"
     watcher = await watching(connect, other, channel)

@@ -73,31 +73,14 @@ async def check_everything(
     await stayer.socket.close()
 
 
-# password
-
-
-async def test_service_works_with_a_redis_that_wants_a_password(
-    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
+@pytest.mark.parametrize("where", ["options", "URL"])
+async def test_password_works_and_is_in_no_log_though_redis_goes_away(
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str, where: str
 ) -> None:
-    redis = own_redis(password="it's-a-secret!with$signs")
-    where = {
-        "redis_url": "",
-        "redis_host": "127.0.0.1",
-        "redis_port": str(redis.port),
-        "redis_password": redis.password,
-    }
-
-    servers = cluster(2, redis, **SERVICE | where)
-
-    await check_everything(connect, servers, [f"recover:{unique}"], unique)
-    assert all(redis.password not in server.log for server in servers)
-
-
-async def test_password_in_the_url_works_and_is_in_no_log_though_redis_goes_away(
-    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
-) -> None:
-    redis = own_redis(password="a-secret-word")
-    servers = cluster(2, redis, **SERVICE)
+    redis = own_redis(password="it's-a-secret!with$signs" if where == "options" else "secret-word")
+    address = {"redis_url": "", "redis_host": "127.0.0.1", "redis_port": str(redis.port)}
+    options = address | {"redis_password": redis.password} if where == "options" else {}
+    servers = cluster(2, redis, **SERVICE | options)
     await check_everything(connect, servers, [f"recover:{unique}"], unique)
 
     redis.kill()
@@ -109,42 +92,22 @@ async def test_password_in_the_url_works_and_is_in_no_log_though_redis_goes_away
         assert redis.password not in server.log
 
 
-# TLS
-
-
 async def test_service_works_over_tls(
-    cluster: Cluster,
-    redis_server: RedisServer,
-    connect: Connect,
-    unique: str,
-    tmp_path: Path,
+    cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str, tmp_path: Path
 ) -> None:
-    proxy = TlsProxy(redis_server.url, tmp_path)
-    await proxy.start()
-    options = SERVICE | {
-        "redis_prefix": unique,
-        "redis_url": proxy.url,
-        "redis_tls_skip_verify": True,
-    }
-    try:
+    options = SERVICE | {"redis_prefix": unique, "redis_tls_skip_verify": True}
+    async with TlsProxy(redis_server.url, tmp_path) as proxy:
         # the proxy works on this loop, so nothing here may block it
+        options["redis_url"] = proxy.url
         servers = await asyncio.to_thread(cluster, 2, redis_server, **options)
         await check_everything(connect, servers, [f"recover:{unique}"], unique)
         for server in servers:
             await asyncio.to_thread(server.kill)
-    finally:
-        await proxy.stop()
     assert proxy.connections == 4, "each node has a connection for commands and one for pub/sub"
 
 
-# Sentinel
-
-
 async def test_service_goes_on_after_a_failover_and_its_clients_stay(
-    cluster: Cluster,
-    own_sentinel: OwnSentinel,
-    connect: Connect,
-    unique: str,
+    cluster: Cluster, own_sentinel: OwnSentinel, connect: Connect, unique: str
 ) -> None:
     sentinel = own_sentinel(password="word", sentinel_password="other")
     where = {
@@ -154,8 +117,7 @@ async def test_service_goes_on_after_a_failover_and_its_clients_stay(
         "redis_password": "word",
         "redis_sentinel_password": "other",
     }
-    servers = cluster(2, sentinel.master, **SERVICE | where)
-    one, other = servers
+    servers = one, other = cluster(2, sentinel.master, **SERVICE | where)
     await check_everything(connect, servers, [f"recover:{unique}"], unique)
     channel = f"joined:{unique}"
     clients = [await connect(server) for server in servers]
@@ -184,9 +146,6 @@ async def test_service_goes_on_after_a_failover_and_its_clients_stay(
     await check_everything(connect, servers, [f"recover:after{unique}"], f"after{unique}")
 
 
-# a cluster
-
-
 @pytest.mark.skipif(not has_sharded_pubsub(), reason="a cluster needs Redis 7")
 async def test_channels_are_spread_over_a_redis_cluster_and_everything_works(
     cluster: Cluster, redis_cluster: RedisCluster, connect: Connect, unique: str
@@ -201,53 +160,30 @@ async def test_channels_are_spread_over_a_redis_cluster_and_everything_works(
 
     await check_everything(connect, servers, names, unique)
 
-    holders = [
-        [
-            number
-            for number, server in enumerate(redis_cluster.servers)
-            if any(key.endswith(f":{name}") for key in server.keys())  # noqa: SIM118
-        ]
-        for name in names
+    found = [holders(redis_cluster.servers, name) for name in names]
+    assert all(len(each) == 1 for each in found), "what belongs together is on one server"
+    assert len({number for [number] in found}) == len(redis_cluster.servers)
+
+
+def holders(servers: Sequence[RedisServer], channel: str) -> list[int]:
+    """The servers that have keys of a channel."""
+    return [
+        number
+        for number, server in enumerate(servers)
+        if any(key.endswith(f":{channel}") for key in server.keys())  # noqa: SIM118
     ]
-    assert all(len(holder) == 1 for holder in holders), "what belongs together is on one server"
-    assert len({number for [number] in holders}) == len(redis_cluster.servers)
-
-
-# shards
-
-
-class Shards:
-    """Two Redis servers, and channels that belong to each."""
-
-    def __init__(self, servers: Sequence[RedisServer]) -> None:
-        self.servers = list(servers)
-
-    @property
-    def url(self) -> str:
-        return ",".join(server.url for server in self.servers)
-
-    def holders(self, channel: str) -> list[int]:
-        """The servers that have keys of a channel."""
-        return [
-            number
-            for number, server in enumerate(self.servers)
-            if any(key.endswith(f":{channel}") for key in server.keys())  # noqa: SIM118
-        ]
-
-    @property
-    def control(self) -> int:
-        """The server that holds what concerns the service as a whole."""
-        [number] = [
-            number
-            for number, server in enumerate(self.servers)
-            if f"{SERVICE['redis_prefix']}:nodes" in server.keys()  # noqa: SIM118
-        ]
-        return number
 
 
 @pytest.fixture
-def shards(own_redis: OwnRedis) -> Shards:
-    return Shards([own_redis(), own_redis()])
+def shards(own_redis: OwnRedis) -> list[RedisServer]:
+    """Two Redis servers, and channels that belong to each."""
+    return [own_redis(), own_redis()]
+
+
+def sharded(cluster: Cluster, shards: Sequence[RedisServer]) -> list[Server]:
+    """Two nodes over them."""
+    url = ",".join(server.url for server in shards)
+    return cluster(2, shards[0], **SERVICE | {"redis_url": url})
 
 
 SHARDED = sorted(f"recover:sharded{number}" for number in range(12))
@@ -257,23 +193,20 @@ NAMES_FOR_LATER = [f"recover:late{number}" for number in range(12)]
 
 
 async def test_channels_are_spread_over_shards_and_everything_works(
-    cluster: Cluster, shards: Shards, connect: Connect
+    cluster: Cluster, shards: list[RedisServer], connect: Connect
 ) -> None:
-    servers = cluster(2, shards.servers[0], **SERVICE | {"redis_url": shards.url})
-
+    servers = sharded(cluster, shards)
     await check_everything(connect, servers, SHARDED, "sharded")
-
-    holders = [shards.holders(name) for name in SHARDED]
-    assert all(len(holder) == 1 for holder in holders), "what belongs together is on one shard"
-    assert {number for [number] in holders} == {0, 1}
+    found = [holders(shards, name) for name in SHARDED]
+    assert all(len(each) == 1 for each in found), "what belongs together is on one shard"
+    assert {number for [number] in found} == {0, 1}
 
 
 @pytest.mark.parametrize("dead", ["with control", "without control"])
 async def test_channels_and_new_clients_of_the_other_shard_are_served_while_one_shard_is_dead(
-    cluster: Cluster, shards: Shards, connect: Connect, unique: str, dead: str
+    cluster: Cluster, shards: list[RedisServer], connect: Connect, unique: str, dead: str
 ) -> None:
-    servers = cluster(2, shards.servers[0], **SERVICE | {"redis_url": shards.url})
-    one, other = servers
+    servers = one, other = sharded(cluster, shards)
     clients: list[ProtocolClient] = [await connect(server, user=unique) for server in servers]
     for client in clients:
         for name in SHARDED:
@@ -283,11 +216,12 @@ async def test_channels_and_new_clients_of_the_other_shard_are_served_while_one_
     for client in clients:
         for _ in SHARDED:
             await client.push()
-    victim = shards.control if dead == "with control" else 1 - shards.control
-    living = [name for name in SHARDED if shards.holders(name) == [1 - victim]]
-    lost = [name for name in SHARDED if shards.holders(name) == [victim]]
+    [control] = holders(shards, "nodes")  # which concerns the service as a whole
+    victim = control if dead == "with control" else 1 - control
+    living = [name for name in SHARDED if holders(shards, name) == [1 - victim]]
+    lost = [name for name in SHARDED if holders(shards, name) == [victim]]
 
-    shards.servers[victim].kill()
+    shards[victim].kill()
 
     for number, name in enumerate(living):
         servers[number % 2].publish(name, 2)

@@ -68,11 +68,7 @@ async def end(server: Server, clients: Sequence[ProtocolClient]) -> Ending:
 
 @pytest.mark.parametrize("server_name", STATUSES)
 async def test_node_that_ends_tells_its_clients_and_leaves_nothing(
-    cluster: Cluster,
-    own_redis: OwnRedis,
-    connect: Connect,
-    unique: str,
-    server_name: str,
+    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str, server_name: str
 ) -> None:
     redis = own_redis()
     one, two = cluster(2, redis, server=server_name, **SERVICE)
@@ -106,31 +102,8 @@ async def test_nodes_end_in_time_and_tell_their_clients_though_redis_is_frozen(
     servers = [cluster(1, redis, server=name, **SERVICE)[0] for name in STATUSES]
     names = [f"joined:{unique}", f"recover:{unique}"]
     clients = [await open_clients(connect, server, names) for server in servers]
-
     redis.freeze()
     endings = await asyncio.gather(*map(end, servers, clients))
-
     for ending, statuses in zip(endings, STATUSES.values(), strict=True):
         assert ending.closes == [SHUTDOWN] * CLIENTS
         assert ending.status in statuses
-
-
-async def test_clients_of_a_node_that_ends_recover_everything_on_the_other_one(
-    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
-) -> None:
-    one, two = cluster(2, own_redis(), **SERVICE)
-    channel = f"long:{unique}"
-    client = await connect(two)
-    epoch = (await client.result("subscribe", {"channel": channel}))["epoch"]
-    one.publish(channel, 1)
-    assert await client.publication() == {"data": 1, "offset": 1}
-
-    assert await asyncio.to_thread(two.terminate) == 0
-    assert await client.closed() == SHUTDOWN
-    one.publish(channel, 2)
-    client = await connect(one)
-    params = {"channel": channel, "recover": True, "epoch": epoch, "offset": 1}
-    result = await client.result("subscribe", params)
-
-    assert result["recovered"] is True
-    assert result["publications"] == [{"data": 2, "offset": 2}]

@@ -7,7 +7,7 @@ import functools
 import json
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
@@ -15,13 +15,13 @@ import pytest
 from websockets.asyncio.client import connect as open_socket
 from websockets.exceptions import ConnectionClosed
 
-from tests.conftest import connection_token, start_cluster
-from tests.live.api_client import SHELLS, Answer, line, post
+from tests.conftest import connection_token
+from tests.live.api_client import SHELLS, line, post
+from tests.live.clusters import Cluster, OwnRedis
 from tests.live.monitoring.scraping import health
 from tests.live.processes import call_view
 from tests.live.streaming.client import ask
 from tests.protocol_client import Closed, open_client
-from tests.redis_server import RedisServer
 from tests.server import API_KEY, Server, wait_until
 
 CONNECT_TIMEOUT = 2
@@ -51,18 +51,9 @@ OPTIONS: dict[str, Any] = {
     "uni_websocket": True,
     "namespaces": [{"name": "kept", "history_size": 10, "history_lifetime": 300}],
 }
-LOGGED: dict[str, Any] = {
-    "namespaces": [
-        {
-            "name": "joined",
-            "presence": True,
-            "join_leave": True,
-            "publish": True,
-            "history_size": 10,
-            "history_lifetime": 300,
-        }
-    ],
-}
+KEPT = {"history_size": 10, "history_lifetime": 300}
+JOINED = {"name": "joined", "presence": True, "join_leave": True, "publish": True, **KEPT}
+LOGGED: dict[str, Any] = {"namespaces": [JOINED]}
 Look = TypeVar("Look")
 
 TURNED_AWAY = {
@@ -167,106 +158,44 @@ def assert_quick(fetched: list[Page]) -> None:
     assert [one.seconds for one in fetched if one.seconds > QUICK] == []
 
 
-# servers that begin without Redis
-
-
-class Began(NamedTuple):
-    """A server that was started while Redis was lost, and what it did as long as it was."""
-
-    server: Server
-    redis: str
-    """The address that its options name."""
-    mend: Callable[[], object]
-    live: tuple[int, int]
-    """The status of live, before anything else was asked, and later."""
-    ready: int
-    first: Page
-    outcomes: dict[str, int | str]
-    """What clients got by each way to connect."""
-    pages: list[Page]
-    clients: list[tuple[tuple[int, str], float]]
-    answers: list[tuple[Answer, float]]
-
-
-@pytest.fixture(
-    scope="module",
-    params=[(lost, server) for lost in ("away", "frozen") for server in ("daphne", "uvicorn")],
-    ids="-".join,
-)
-def began(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Began]:
+@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
+@pytest.mark.parametrize("lost", ["away", "frozen"])
+async def test_server_that_began_without_redis_answers_in_time_and_serves_when_it_is_there(
+    own_redis: OwnRedis,
+    cluster: Cluster,
+    lost: str,
+    kind: str,
+) -> None:
     """All is looked at side by side: nobody may make the others wait."""
-    lost, kind = request.param
-    redis = RedisServer(tmp_path_factory.mktemp("redis")).start()
-    servers: list[Server] = []
-    try:
-        (redis.kill if lost == "away" else redis.freeze)()
-        servers += start_cluster(tmp_path_factory, 1, redis, server=kind, **OPTIONS)
-        (server,) = servers
-        live = health(server, "/live")
-        first = page(server)
-        lives, ready = (live, health(server, "/live")), health(server, "/ready")
-        found = asyncio.run(outcomes(server))
-        with ThreadPoolExecutor(3) as threads:
-            fetching = threads.submit(pages, server, PAGES_FOR)
-            clients = threads.submit(timed, 3, lambda: asyncio.run(turned_away(server)))
-            body = line("publish", {"channel": "kept:a", "data": 1})
-            answers = threads.submit(timed, 2, lambda: post(server, body))
-            fetched = fetching.result(), clients.result(), answers.result()
-        mend = redis.start if lost == "away" else redis.resume
-        yield Began(server, redis.url, mend, lives, ready, first, found, *fetched)
-    finally:
-        for server in servers:
-            server.discard()
-        redis.kill()
+    redis = own_redis()
+    (redis.kill if lost == "away" else redis.freeze)()
+    (server,) = cluster(1, redis, server=kind, **OPTIONS)
+    live = health(server, "/live")
+    first = page(server)
+    assert (live, health(server, "/live"), health(server, "/ready")) == (200, 200, 503)
+    assert await outcomes(server) == TURNED_AWAY
 
+    body = line("publish", {"channel": "kept:a", "data": 1})
+    fetched, clients, answers = await asyncio.gather(
+        asyncio.to_thread(pages, server, PAGES_FOR),
+        asyncio.to_thread(timed, 3, lambda: asyncio.run(turned_away(server))),
+        asyncio.to_thread(timed, 2, lambda: post(server, body)),
+    )
+    assert (first.status, first.body) == (200, b"hello")
+    assert first.seconds < START_PATIENCE + SLACK
+    assert_quick(fetched)
+    assert [closed for closed, _ in clients] == 3 * [(3004, ADVICE)]
+    assert max(seconds for _, seconds in clients) < START_PATIENCE + SLACK
+    away = (200, [{"error": ENGINE_AWAY}])
+    assert [(answer.status, answer.replies) for answer, _ in answers] == 2 * [away]
+    patience = START_PATIENCE + CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+    assert max(seconds for _, seconds in answers) < patience
+    [logged] = [line for line in server.log.splitlines() if "Could not start the re" in line]
+    assert redis.url in logged
+    assert "Traceback" not in server.log
 
-def test_pages_are_quick_on_a_server_that_began_without_redis(began: Began) -> None:
-    assert began.first.seconds < START_PATIENCE + SLACK
-    assert (began.first.status, began.first.body) == (200, b"hello")
-    assert_quick(began.pages)
-
-
-def test_clients_get_code_and_advice_in_time_on_a_server_that_began_without_redis(
-    began: Began,
-) -> None:
-    for closed, seconds in began.clients:
-        assert closed == (3004, '{"reason":"internal server error","reconnect":true}')
-        assert seconds < START_PATIENCE + SLACK
-
-
-def test_server_that_began_without_redis_is_alive_and_not_ready(began: Began) -> None:
-    assert began.live == (200, 200)
-    assert began.ready == 503
-
-
-def test_each_way_to_connect_has_its_answer_on_a_server_that_began_without_redis(
-    began: Began,
-) -> None:
-    assert began.outcomes == TURNED_AWAY
-
-
-def test_api_of_a_server_that_began_without_redis_says_so_in_time(began: Began) -> None:
-    for answer, seconds in began.answers:
-        assert (answer.status, answer.replies) == (200, [{"error": ENGINE_AWAY}])
-        assert seconds < START_PATIENCE + CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
-
-
-def test_log_names_the_redis_that_a_server_began_without(began: Began) -> None:
-    lines = [line for line in began.server.log.splitlines() if "Could not start the re" in line]
-
-    assert len(lines) == 1
-    assert began.redis in lines[0]
-    assert "Traceback" not in began.server.log
-
-
-async def test_server_that_began_without_redis_serves_when_it_is_there(began: Began) -> None:
-    server = began.server
-
-    began.mend()
+    (redis.start if lost == "away" else redis.resume)()
     await wait_until_served(server)
-
     async with open_client(server.socket, token=connection_token("17")) as client:
         await client.result("subscribe", {"channel": "kept:a"})
         for view in ("sync-view", "async-view"):
@@ -276,54 +205,8 @@ async def test_server_that_began_without_redis_serves_when_it_is_there(began: Be
         assert (await client.publication())["data"] == "api"
 
 
-# servers whose Redis is lost while they serve
-
-
-class Serving(NamedTuple):
-    """A server whose Redis was frozen for some time, and what it did meanwhile."""
-
-    server: Server
-    pages: list[Page]
-    answers: list[tuple[Answer, float]]
-    """To posts at the same time, with as many commands as `COMMANDS` says."""
-
-
 COMMANDS = (1, 5, 1)
-
-
-@pytest.fixture(scope="module", params=SHELLS)
-def serving(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Serving]:
-    """By each way to serve the API."""
-    redis = RedisServer(tmp_path_factory.mktemp("redis")).start()
-    servers: list[Server] = []
-    try:
-        servers += start_cluster(tmp_path_factory, 1, redis, **SHELLS[request.param], **OPTIONS)
-        (server,) = servers
-        server.publish("kept:a", "before")
-        redis.freeze()
-        body = line("publish", {"channel": "kept:a", "data": 1})
-        with ThreadPoolExecutor(len(COMMANDS)) as threads:
-            posts = [
-                threads.submit(timed, 1, functools.partial(post, server, body * count))
-                for count in COMMANDS
-            ]
-            fetched = pages(server, 1.0)
-            answers = [answer for post in posts for answer in post.result()]
-        redis.resume()
-        yield Serving(server, fetched, answers)
-    finally:
-        for server in servers:
-            server.discard()
-        redis.kill()
-
-
-def test_api_says_in_time_that_redis_is_frozen(serving: Serving) -> None:
-    for (answer, seconds), commands in zip(serving.answers, COMMANDS, strict=True):
-        assert (answer.status, len(answer.replies)) == (200, commands)
-        assert all(reply["error"] in (ENGINE_AWAY, UNKNOWN) for reply in answer.replies)
-        assert seconds < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+"""Commands of posts at the same time."""
 
 
 def failures(log: str) -> list[str]:
@@ -331,31 +214,41 @@ def failures(log: str) -> list[str]:
     return re.findall("^.*(?: failed|Could not|could not|not connected|interrupted).*$", log, re.M)
 
 
-def test_commands_that_fail_in_one_outage_are_one_line_in_the_log(serving: Serving) -> None:
-    """Whatever failed first: pub/sub notices later that Redis is frozen."""
-    assert len(failures(serving.server.log)) == 1
-    assert "Traceback" not in serving.server.log
+@pytest.mark.parametrize("shell", SHELLS)
+def test_server_whose_redis_is_frozen_answers_in_time_and_goes_on(
+    cluster: Cluster, own_redis: OwnRedis, shell: str
+) -> None:
+    """By each way to serve the API."""
+    redis = own_redis()
+    (server,) = cluster(1, redis, **SHELLS[shell], **OPTIONS)
+    server.publish("kept:a", "before")
+    redis.freeze()
+    body = line("publish", {"channel": "kept:a", "data": 1})
+    with ThreadPoolExecutor(len(COMMANDS)) as threads:
+        posts = [
+            threads.submit(timed, 1, functools.partial(post, server, body * count))
+            for count in COMMANDS
+        ]
+        fetched = pages(server, 1.0)
+        answers = [answer for post in posts for answer in post.result()]
+    redis.resume()
 
-
-def test_pages_are_quick_while_redis_is_frozen_and_others_publish(serving: Serving) -> None:
-    assert_quick(serving.pages)
-
-
-def test_api_works_when_redis_goes_on(serving: Serving) -> None:
-    server = serving.server
-
+    assert_quick(fetched)
+    for (answer, seconds), commands in zip(answers, COMMANDS, strict=True):
+        assert (answer.status, len(answer.replies)) == (200, commands)
+        assert all(reply["error"] in (ENGINE_AWAY, UNKNOWN) for reply in answer.replies)
+        assert seconds < CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
+    # whatever failed first: pub/sub notices later that Redis is frozen
+    assert len(failures(server.log)) == 1, "one line of an outage"
+    assert "Traceback" not in server.log
     server.publish("kept:a", "after")
-
     kept = server.api("history", channel="kept:a")["result"]["publications"]
     assert (kept[0]["data"], kept[-1]["data"]) == ("before", "after")
 
 
-# the log of an outage
-
-
 @pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
 async def test_outage_is_a_line_at_its_begin_and_one_at_its_end(
-    cluster: Callable[..., list[Server]], own_redis: Callable[..., RedisServer], kind: str
+    cluster: Cluster, own_redis: OwnRedis, kind: str
 ) -> None:
     redis = own_redis()
     (server,) = cluster(1, redis, server=kind, **LOGGED)
