@@ -20,7 +20,6 @@ def test_core_does_not_reach_django_by_any_path() -> None:
         for name in reached
         if within(name, *SITE_LIBRARIES, "realtime.config.sources")
     }
-
     assert wrong == set()
 
 
@@ -51,14 +50,12 @@ def load(names: list[str], missing: tuple[str, ...] = ()) -> set[str]:
 
 def test_core_loads_where_django_is_not_installed() -> None:
     loaded = load(core_modules(), SITE_LIBRARIES)
-
     assert "realtime.node.node" in loaded
     assert "realtime.config.sources" not in loaded
 
 
 def test_pure_modules_load_in_a_bare_interpreter() -> None:
     loaded = {name.partition(".")[0] for name in load(pure_modules())}
-
     assert "realtime" in loaded
     assert not loaded & {"django", "channels", "rest_framework", "daphne", "twisted", "asyncio"}
 

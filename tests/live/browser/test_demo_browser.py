@@ -156,19 +156,16 @@ def test_page_connects_two_clients_and_shows_who_they_are(page: Page) -> None:
 
 def test_publication_posted_to_the_api_appears(site: ReadySite, page: Page, unique: str) -> None:
     site.publish(CHANNEL, {"text": unique})
-
     page.until(lambda: unique in page.publications, "the publication")
 
 
 def test_data_without_text_are_shown_as_json(site: ReadySite, page: Page, unique: str) -> None:
     site.publish(CHANNEL, {"n": [1, unique, None]})
-
     page.until(lambda: f'{{"n":[1,"{unique}",null]}}' in page.publications, "the data")
 
 
 def test_text_sent_with_enter_reaches_both_clients_with_its_author(page: Page, unique: str) -> None:
     page.type(unique + "\n")
-
     page.other.until(lambda: unique in page.other.publications, "the publication")
     assert page.other.texts(".publication:last-child .who") == [page.text("name")]
     assert page.other.texts(".own") == []
@@ -232,9 +229,7 @@ def test_page_says_when_history_no_longer_holds_what_it_missed(
     published = [f"{unique}-{number}" for number in range(HISTORY_SIZE + 1)]
     site.publish(CHANNEL, *({"text": text} for text in published))
     page.click("cut")
-
     page.until(lambda: page.text("recovery") == "not recovered", "the truth")
-
     assert page.recovered == published[1:]
 
 
@@ -243,9 +238,7 @@ def test_hostile_payload_is_shown_as_text(
     site: ReadySite, page: Page, unique: str, as_text: bool
 ) -> None:
     hostile = f"<img src=x onerror=\"document.title='{unique}'\"><script>alert(1)</script>{unique}"
-
     site.publish(CHANNEL, {"text": hostile} if as_text else [hostile])
-
     page.until(lambda: unique in "".join(page.publications), "the publication")
     if as_text:
         assert page.publications[-1] == hostile
@@ -258,11 +251,9 @@ def test_reloaded_page_begins_with_what_the_channel_keeps(
 ) -> None:
     kept = [f"{unique}-1", f"{unique}-2"]
     site.publish(CHANNEL, *({"text": text} for text in kept))
-
     page.open()
     page.until(lambda: page.texts(".live"), "what is kept")
     site.publish(CHANNEL, {"text": f"{unique}-live"})
-
     page.until(lambda: f"{unique}-live" in page.publications, "the publication")
     assert page.publications[-3:] == [*kept, f"{unique}-live"]
 
@@ -271,9 +262,7 @@ def test_history_button_shows_what_is_kept_in_order(
     site: ReadySite, page: Page, unique: str
 ) -> None:
     site.publish(CHANNEL, {"text": f"{unique}-1"}, {"text": f"{unique}-2"})
-
     page.click("history")
-
     page.until(lambda: texts(page.browser, "#history-dialog[open]"), "the dialog")
     assert texts(page.browser, "#history-list .text")[-2:] == [f"{unique}-1", f"{unique}-2"]
 
@@ -302,13 +291,11 @@ def user(page: Page, site: ReadySite, unique: str) -> Iterator[str]:
 
 def test_page_obeys_the_advice_not_to_reconnect(site: ReadySite, page: Page, user: str) -> None:
     site.api({"method": "disconnect", "params": {"user": user}})
-
     page.until(lambda: page.text("state") == "Disconnected: force disconnect", "the reason")
     assert page.state == "closed"
     assert page.text("countdown") == ""
     [warning] = console(page.browser)
     assert "realtime refused" in warning
-
     page.click("cut")
     page.until(lambda: page.state == "connected", "connected by hand")
 
@@ -318,9 +305,7 @@ def test_page_says_why_nothing_was_published(
 ) -> None:
     site.api({"method": "unsubscribe", "params": {"channel": CHANNEL, "user": user}})
     page.until(lambda: page.present == [], "unsubscribed")
-
     page.type(unique + "\n")
-
     # the namespace has subscribe_to_publish on
     page.until(lambda: page.text("form-error") == "Not published: permission denied.", "why")
 
@@ -334,7 +319,6 @@ def test_page_fits_a_phone(site: ReadySite, page: Page) -> None:
         width = page.browser.execute_script("return document.documentElement.scrollWidth")
     finally:
         page.browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
     assert width == 390
 
 
@@ -367,8 +351,6 @@ def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: in
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
     page.browser.set_script_timeout(20)
     token = issue.connection_token(config, "", ttl=ttl)
-
     result = page.browser.execute_async_script(CONNECT, site.socket, token, method)
-
     # the token of /demo/token is valid for an hour
     assert 3500 < result["ttl"] <= 3600

@@ -34,7 +34,6 @@ def test_tests_of_an_example_pass(
     name: str, tested: Mapping[str, subprocess.CompletedProcess[str]]
 ) -> None:
     done = tested[name]
-
     assert done.returncode == 0, done.stderr
     assert re.search(r"^Ran [1-9]\d* tests", done.stderr, re.MULTILINE)
 
@@ -48,12 +47,10 @@ def test_example_is_small(name: str, ending: str) -> None:
         if path.name not in (*SHARED, "tests.py") and "migrations" not in path.parts
         for line in path.read_text().splitlines()
     ]
-
     assert len([line for line in lines if line.strip()]) <= MOST_LINES[ending]
 
 
 @pytest.mark.parametrize("file", SHARED)
 def test_shared_file_is_the_same_in_all_examples(file: str) -> None:
     texts = {(EXAMPLES / name / file.format(name=name)).read_text() for name in NAMES}
-
     assert len(texts) == 1

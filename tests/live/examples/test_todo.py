@@ -30,7 +30,6 @@ def test_few_lines_make_a_page_live(ending: str) -> None:
 
 def test_it_has_no_javascript_of_its_own() -> None:
     names = {path.suffix for path in (EXAMPLES / "todo").rglob("*") if path.is_file()}
-
     assert ".js" not in names
     assert "<script>" not in (EXAMPLES / "todo" / PAGE).read_text()
 
@@ -40,8 +39,6 @@ def test_without_these_lines_it_is_a_plain_page(tmp_path: Path) -> None:
     for path in [*example.directory.rglob("*.py"), *example.directory.rglob("*.html")]:
         lines = path.read_text().splitlines(keepends=True)
         path.write_text("".join(line for line in lines if not MARK.search(line.rstrip())))
-
     done = example.manage("test", "todo.tests.TodoTest.test_items_are_added_turned_and_removed")
-
     assert done.returncode == 0, done.stderr
     assert not re.search(r"\{% (end)?(live|realtime)", (example.directory / PAGE).read_text())
