@@ -266,7 +266,7 @@ def _groups(origins: Mapping[str, Origin]) -> list[OptionGroup]:
         if name in GROUPS:
             groups.append(OptionGroup(GROUPS[name], []))
         origin = ORIGINS.get(origins.get(name, ""), "")
-        value = value_of(option, getattr(config, name), origin)
+        value = value_of(option, config.value_of(name), origin)
         groups[-1].options.append(Option(name, _meaning(option), value))
     return groups
 

@@ -266,7 +266,7 @@ def _facts(step: Step, channel: str) -> list[Fact]:
         else:
             option = CONFIG_FIELDS[name]
             origin = ORIGINS.get(found.origins.get(name, ""), "")
-            facts.append(Fact(name, value_of(option, getattr(config, name), origin), None))
+            facts.append(Fact(name, value_of(option, config.value_of(name), origin), None))
     return facts
 
 

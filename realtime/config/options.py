@@ -13,7 +13,7 @@ sense inside a Django site.
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from itertools import chain
 from typing import Any, NamedTuple
@@ -408,14 +408,26 @@ _MEMBERS: Mapping[str, tuple[str, str]] = {
 """Name of an option → the record that has it, and its name there."""
 
 
-CONFIG_FIELDS: Mapping[str, Field[Any]] = {
-    **{each.name: each for each in fields(Config) if each.metadata},
-    **{
-        name: _RECORDS[record].__dataclass_fields__[member]
-        for name, (record, member) in _MEMBERS.items()
-    },
+_INHERITED = {each.name for each in (*fields(LimitOptions), *fields(MonitoringOptions))}
+_RECORDS_OF: Mapping[str, Sequence[str]] = {
+    "connection_tokens": ["token"],
+    "own_subscription_tokens": ["subscription_token"],
+    "proxies": [f"proxy_{kind}" for kind in PROXIES],
 }
-"""The options by name; those of records come last."""
+"""Field of `Config` → the prefixes of the options that it has."""
+
+
+def _option_fields() -> Iterator[tuple[str, Field[Any]]]:
+    for each in sorted(fields(Config), key=lambda each: each.name in _INHERITED):
+        if each.metadata:
+            yield each.name, each
+        for name, (record, member) in _MEMBERS.items():
+            if record in _RECORDS_OF.get(each.name, ()):
+                yield name, _RECORDS[record].__dataclass_fields__[member]
+
+
+CONFIG_FIELDS: Mapping[str, Field[Any]] = dict(_option_fields())
+"""The options by name, in the order of `Config`; those that it inherits come last."""
 
 
 def find_option(name: str) -> Field[Any] | None:
