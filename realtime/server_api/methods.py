@@ -49,6 +49,14 @@ class DisconnectParams(Struct, forbid_unknown_fields=True):
     user: Text = None
 
 
+class ChannelParams(params_v2.Channel, forbid_unknown_fields=True):
+    """params of presence, presence_stats, history and history_remove."""
+
+
+class RPCParams(params_v2.RPC, forbid_unknown_fields=True):
+    """params of rpc."""
+
+
 class NoParams(Struct):
     """Of channels and info, which ignore what is there."""
 
@@ -76,7 +84,7 @@ async def _disconnect(member: Member, params: DisconnectParams) -> results.Sent:
     return results.Sent(await operations.disconnect(member, params.user or ""))
 
 
-async def _history(member: Member, params: params_v2.Channel) -> results.CommandHistoryResult:
+async def _history(member: Member, params: ChannelParams) -> results.CommandHistoryResult:
     result = await operations.history(member, params.channel or "")
     publications = [results.CommandPublication.of(each) for each in result.publications]
     return results.CommandHistoryResult(publications)
@@ -112,13 +120,13 @@ METHODS: tuple[Row[Any, Any], ...] = (
     row("broadcast", BroadcastParams, _broadcast, results.Done),
     row("unsubscribe", UnsubscribeParams, _unsubscribe, results.Sent),
     row("disconnect", DisconnectParams, _disconnect, results.Sent),
-    methods_v2.METHODS["presence"],
-    methods_v2.METHODS["presence_stats"],
-    row("history", params_v2.Channel, _history, results.CommandHistoryResult),
-    methods_v2.METHODS["history_remove"],
+    methods_v2.METHODS["presence"].of(ChannelParams),
+    methods_v2.METHODS["presence_stats"].of(ChannelParams),
+    row("history", ChannelParams, _history, results.CommandHistoryResult),
+    methods_v2.METHODS["history_remove"].of(ChannelParams),
     row("channels", NoParams, _channels, results.CommandChannelsResult),
     row("info", NoParams, _info, results.CommandInfoResult),
-    methods_v2.METHODS["rpc"],
+    methods_v2.METHODS["rpc"].of(RPCParams),
 )
 """The number of a method is its index in this table."""
 

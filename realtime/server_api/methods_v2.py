@@ -57,6 +57,10 @@ class Row(NamedTuple, Generic[P, R]):
     run: Callable[[Member, P], Awaitable[R]]
     result: type[R]
 
+    def of(self, shape: type[P]) -> Row[P, R]:
+        """Return the same method with params that have another name in documents."""
+        return self._replace(shape=shape, decode=ObjectDecoder(shape))
+
 
 # publishing
 

@@ -42,16 +42,12 @@ __all__ = [
 ]
 
 _MODULES = {
+    **dict.fromkeys(("Outbox", "Published", "capture"), "realtime.testing.outbox"),
+    **dict.fromkeys(("Received", "Resumed", "Subscribed"), "realtime.testing.results"),
     "HandshakeRefused": "realtime.testing.sockets",
-    "Outbox": "realtime.testing.outbox",
-    "Published": "realtime.testing.outbox",
     "RealtimeTestMixin": "realtime.testing.testcases",
-    "Received": "realtime.testing.results",
-    "Resumed": "realtime.testing.results",
-    "Subscribed": "realtime.testing.results",
     "TestClient": "realtime.testing.clients",
     "TestService": "realtime.testing.services",
-    "capture": "realtime.testing.outbox",
 }
 """Name → the module that has it."""
 

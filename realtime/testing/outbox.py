@@ -8,13 +8,16 @@ from contextlib import ContextDecorator
 from datetime import datetime
 from functools import wraps
 from itertools import zip_longest
-from typing import Any, NamedTuple, TypeVar, cast, overload
+from typing import Any, Literal, NamedTuple, TypeVar, cast, overload
 from unittest.mock import ANY
 from uuid import uuid4
 
 from asgiref.sync import iscoroutinefunction, sync_to_async
 
 from realtime import payload
+from realtime.cluster.member import NewPublication
+from realtime.engine.base import Published as Outcome
+from realtime.protocol.messages import StreamPosition
 from realtime.server_api.durable import RowKey
 from realtime.server_api.transactions import (
     UNKNOWN,
@@ -51,6 +54,8 @@ class Outbox(Sequence[Published]):
 
     def __init__(self) -> None:
         self._published: list[Published] = []
+        self._tops: dict[str, StreamPosition] = {}
+        """Channel → its position, since it was expected first: that one was believed."""
         self._hooks: CommitHooks | None = None
 
     # reading
@@ -116,8 +121,19 @@ class Outbox(Sequence[Published]):
             published = Published(new.channel, payload.value(new.data.json))
             published.at = due
             added.append(published)
+            if (top := self._tops.get(new.channel)) is not None and not new.skip_history:
+                self._tops[new.channel] = StreamPosition(top.offset + 1, top.epoch)
         self._published += added
         return added
+
+    def compare(self, new: NewPublication) -> Outcome:
+        """Return what an engine says to a publication that expects a position."""
+        expect = new.expect
+        assert expect is not None
+        top = self._tops.setdefault(new.channel, expect)
+        if expect.offset == top.offset and expect.epoch in ("", top.epoch):
+            return Outcome(StreamPosition(top.offset + 1, top.epoch))
+        return Outcome(top, kept=False)
 
     def remove(self, published: Published) -> None:
         """Remove this publication, and no equal one."""
@@ -144,15 +160,38 @@ class Recorder:
 
     def send(self, publications: Publications) -> Outcomes:
         """Record publications, and send them to the clients of a `TestService`."""
+        if _expects(publications):
+            return self._compared(
+                publications, self._sends() and self._publisher.send(publications)
+            )
         if self._record(publications):
             return self._publisher.send(publications)
         return [UNKNOWN] * len(publications)
 
     async def asend(self, publications: Publications) -> Outcomes:
         """Record publications, and send them. Async version of `send`."""
+        if _expects(publications):
+            sent = self._sends() and await self._publisher.asend(publications)
+            return self._compared(publications, sent)
         if self._record(publications):
             return await self._publisher.asend(publications)
         return [UNKNOWN] * len(publications)
+
+    def _sends(self) -> bool:
+        return self._innermost() is None or bool(self._services)
+
+    def _compared(self, publications: Publications, sent: Outcomes | Literal[False]) -> Outcomes:
+        """Record the publications that were kept. `sent`: what the engine says, if it was asked."""
+        innermost = self._innermost()
+        if innermost is None:
+            return sent or []
+        outcomes: list[Outcome] = []
+        for index, (new, options) in enumerate(publications):
+            outcome = sent[index] if sent else innermost.compare(new)
+            if outcome.kept:
+                innermost.add([(new, options)])
+            outcomes.append(outcome)
+        return outcomes
 
     def _record(
         self,
@@ -176,14 +215,26 @@ class Recorder:
     ) -> list[RowKey]:
         """Record durable publications, and send those that are due."""
         keys = [RowKey("", uuid4().hex) for _ in publications]
-        rows = _Rows(self, due, keys)
-        AfterCommit(lambda: rows).send(publications)
+
+        def record(publications: Publications) -> Outcomes:
+            if self._record(publications, due, keys) and due is None:
+                return self._publisher.send(publications)
+            return [UNKNOWN] * len(publications)
+
+        AfterCommit(lambda: _Calls(record)).send(publications)
         return keys
 
     def withdraw(self, keys: Sequence[RowKey]) -> None:
         """Remove durable publications from the outbox, when the transaction has ended."""
-        withdrawal = _Withdrawal(self, keys)
-        AfterCommit(lambda: withdrawal).send([])
+
+        def remove(publications: Publications) -> Outcomes:
+            for key in keys:
+                if (found := self._rows.pop(key, None)) is not None:
+                    outbox, published = found
+                    outbox.remove(published)
+            return []
+
+        AfterCommit(lambda: _Calls(remove)).send([])
 
     async def aadd(
         self, publications: Publications, due: datetime | None, using: str | None
@@ -236,39 +287,18 @@ class Recorder:
                 self._services.remove(service)
 
 
-class _Rows:
-    """Records durable publications. Clients receive none of those that are due later."""
+class _Calls:
+    """A publisher that calls a function."""
 
-    def __init__(self, recorder: Recorder, due: datetime | None, keys: Sequence[RowKey]) -> None:
-        self._recorder = recorder
-        self._due = due
-        self._keys = keys
-
-    def send(self, publications: Publications) -> Outcomes:
-        if self._recorder._record(publications, self._due, self._keys) and self._due is None:
-            return self._recorder._publisher.send(publications)
-        return [UNKNOWN] * len(publications)
+    def __init__(self, send: Callable[[Publications], Outcomes]) -> None:
+        self.send = send
 
     async def asend(self, publications: Publications) -> Outcomes:
         return self.send(publications)
 
 
-class _Withdrawal:
-    """Removes durable publications that were recorded before."""
-
-    def __init__(self, recorder: Recorder, keys: Sequence[RowKey]) -> None:
-        self._recorder = recorder
-        self._keys = keys
-
-    def send(self, publications: Publications) -> Outcomes:
-        for key in self._keys:
-            if (found := self._recorder._rows.pop(key, None)) is not None:
-                outbox, published = found
-                outbox.remove(published)
-        return [UNKNOWN] * len(publications)
-
-    async def asend(self, publications: Publications) -> Outcomes:
-        return self.send(publications)
+def _expects(publications: Publications) -> bool:
+    return any(new.expect is not None for new, _ in publications)
 
 
 recorder = Recorder()

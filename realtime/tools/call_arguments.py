@@ -83,6 +83,12 @@ PUBLICATION = (
         help="publish only if this is newer than the last version in the channel",
     ),
     Argument(
+        "--expect",
+        type=_position,
+        metavar="OFFSET[:EPOCH]",
+        help="publish only if this is the position of the channel; 0 before the first publication",
+    ),
+    Argument(
         "--version-epoch", type=_or_none, metavar="TEXT", help="the run in which versions grow"
     ),
 )

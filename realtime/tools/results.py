@@ -13,6 +13,7 @@ from realtime.server_api.results import (
     CommandChannelsResult,
     CommandInfoResult,
     Done,
+    ErrorBody,
     HistoryResult,
     PresenceResult,
     Published,
@@ -77,23 +78,40 @@ def _time(milliseconds: int) -> str:
 
 
 def show_position(result: Published) -> str:
+    if not result.kept:
+        return ""
     if not result.offset:
         return "Published."
     return f"Published. Offset {result.offset}, epoch {escape_for_terminal(result.epoch)}."
 
 
 def show_broadcast(result: BroadcastResult) -> str:
-    published = sum(response.error is None for response in result.responses)
+    published = len(result.responses) - len(_refused(result)) - _others(result)
     return f"Published into {count(published, 'channel')}." if published else ""
 
 
 def failure_of(result: object) -> str:
     """Return why a call failed in part; empty if it did not."""
+    if isinstance(result, Published) and not result.kept:
+        top = f"{result.offset}, epoch {escape_for_terminal(result.epoch)}"
+        return f"Not published: the channel is at offset {top}."
     if not isinstance(result, BroadcastResult):
         return ""
-    errors = [response.error for response in result.responses if response.error is not None]
+    errors, others = _refused(result), _others(result)
     why = sorted({f"{error.code}: {escape_for_terminal(error.message)}" for error in errors})
-    return f"{count(len(errors), 'channel')} refused, {'; '.join(why)}." if errors else ""
+    texts = [f"{count(len(errors), 'channel')} refused, {'; '.join(why)}."] if errors else []
+    texts += [f"Not published into {count(others, 'channel')}: another position."] if others else []
+    return " ".join(texts)
+
+
+def _refused(result: BroadcastResult) -> list[ErrorBody]:
+    return [response.error for response in result.responses if response.error is not None]
+
+
+def _others(result: BroadcastResult) -> int:
+    """Return how many channels were not where the call expected them."""
+    published = (response.result for response in result.responses)
+    return sum(each is not None and not each.kept for each in published)
 
 
 def show_done(_: Done) -> str:

@@ -38,6 +38,15 @@ def test_publications_may_have_tags_keys_and_versions(console: Console, unique: 
     assert round(shown) == kept["publications"][0]["time"]
 
 
+def test_publication_may_expect_a_position(console: Console, unique: str) -> None:
+    first = console.json("publish", unique, "1", "--expect", "0")
+    assert console.json("publish", unique, "2", "--expect", f"1:{first['epoch']}")["offset"] == 2
+    with pytest.raises(AssertionError, match="Not published: the channel is at offset 2, epoch"):
+        console.text("publish", unique, "3", "--expect", "1")
+    with pytest.raises(AssertionError, match="Not published into 1 channel: another position"):
+        console.text("broadcast", unique, "3", "--expect", "1")
+
+
 async def test_history_names_who_published(console: Console, connect: Connect, unique: str) -> None:
     client = await connect(console.server, user=unique)
     await client.result("publish", {"channel": f"open:{unique}", "data": 1})
