@@ -15,7 +15,7 @@ def connections_of_coroutines(request: pytest.FixtureRequest) -> Iterator[None]:
     """Give coroutines the database connection of their test, and forget all others.
 
     The thread stays, so a later test would meet a connection to another database, or one that it is
-    not allowed to use.
+    not allowed to use. Closing is not enough: Django keeps those to databases in memory open.
     """
     if not request.node.get_closest_marker("asyncio"):
         yield

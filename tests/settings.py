@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import sys
-import tempfile
 from typing import Any
 
 SECRET_KEY = "not a secret"
@@ -63,14 +62,6 @@ DATABASES: dict[str, dict[str, Any]] = {
         "OPTIONS": {"timeout": 20},
     }
 }
-if "pytest" in sys.modules:
-    # threads share the cache of a database in memory, and see its tables half read or locked
-    DATABASES["default"]["TEST"] = {
-        "NAME": os.path.join(tempfile.gettempdir(), f"realtime-tests-{os.getpid()}.sqlite3")
-    }
-    DATABASES["default"]["OPTIONS"]["init_command"] = (
-        "PRAGMA synchronous=OFF; PRAGMA journal_mode=MEMORY"
-    )
 if _database := os.environ.get("TEST_DATABASE_SETTINGS"):
     DATABASES["default"] = json.loads(_database)
     if "mysql" in DATABASES["default"]["ENGINE"]:

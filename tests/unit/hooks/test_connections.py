@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import asyncio
 import functools
-import time
 from collections.abc import AsyncIterator, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from asgiref.sync import sync_to_async
-from django.contrib.auth.models import Group
-from django.db import connections, transaction
+from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from realtime.errors import InternalError
@@ -94,24 +91,3 @@ async def test_connection_that_is_to_be_kept_is_kept(
     assert open_connections(database) == 1
     await runner.run(lambda: connections["hooks"].close())
     await runner.close()
-
-
-@pytest.mark.django_db(transaction=True)
-async def test_function_waits_for_a_transaction_that_the_test_has_begun(runner: Runner) -> None:
-    """In the cache that connections to a database in memory share, it would fail at once."""
-
-    def make() -> None:
-        Group.objects.create(name="made by the function")
-
-    def make_too() -> asyncio.Future[Any]:
-        with transaction.atomic():
-            Group.objects.create(name="made by the test")
-            made = asyncio.run_coroutine_threadsafe(runner.run(make), loop)
-            time.sleep(0.2)
-        return asyncio.wrap_future(made, loop=loop)
-
-    loop = asyncio.get_running_loop()
-
-    await (await asyncio.to_thread(make_too))
-
-    assert await sync_to_async(Group.objects.count)() == 2
