@@ -13,11 +13,13 @@ const EventSource = require('eventsource');
 
 const { transport, down, up, token, channel } = JSON.parse(process.argv[2]);
 
+function write(name, context) {
+  process.stdout.write(`${JSON.stringify([name, context])}\n`);
+}
+
 function tell(emitter, prefix, names) {
   for (const name of names) {
-    emitter.on(name, (context) => {
-      process.stdout.write(`${JSON.stringify([prefix + name, context])}\n`);
-    });
+    emitter.on(name, (context) => write(prefix + name, context));
   }
 }
 
@@ -35,5 +37,8 @@ subscription.subscribe();
 client.connect();
 
 createInterface({ input: process.stdin })
-  .on('line', (line) => client.publish(channel, JSON.parse(line)))
+  .on('line', (line) => {
+    // a connection that is cut takes the reply along, not the publication
+    client.publish(channel, JSON.parse(line)).catch((error) => write('no reply', error));
+  })
   .on('close', () => process.exit(0));
