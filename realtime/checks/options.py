@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 from django.core import checks
 from django.core.checks import CheckMessage
 
@@ -14,44 +12,6 @@ from realtime.config.nested_names import CHANNEL_UNUSED, why_unused
 from realtime.config.options import find_option
 from realtime.config.sources import Report
 from realtime.hooks import site_values
-
-OPTION_ERRORS: Mapping[str, str] = {
-    "source": "realtime.E001",
-    "unknown": "realtime.E002",
-    "type": "realtime.E003",
-    "range": "realtime.E004",
-    "namespace_name": "realtime.E005",
-    "namespace_duplicate": "realtime.E006",
-    "recover_without_history": "realtime.E007",
-    "personal_namespace": "realtime.E008",
-    "personal_presence": "realtime.E009",
-    "origin_pattern": "realtime.E011",
-    "presence_intervals": "realtime.E012",
-    "engine": "realtime.E013",
-    "redis_url": "realtime.E014",
-    "redis_host": "realtime.E015",
-    "redis_sentinels": "realtime.E016",
-    "redis_meta_ttl": "realtime.E017",
-    "layer_without_redis": "realtime.E018",
-    "layer": "realtime.E019",
-    "proxy_endpoint": "realtime.E020",
-    "personal_boundary": "realtime.E023",
-    "sockjs_iframe": "realtime.E025",
-    "path": "realtime.E026",
-    "redis_wait_timeout": "realtime.E028",
-    "ping_intervals": "realtime.E040",
-    "expression": "realtime.E041",
-    "unsupported": "realtime.E043",
-    "expression_package": "realtime.E044",
-    "metrics_addresses": "realtime.E045",
-    "metrics_package": "realtime.E046",
-    "rate": "realtime.E048",
-    "leave_delay": "realtime.E050",
-    "redis_partitions": "realtime.E053",
-    "redis_cluster": "realtime.E054",
-    "valid_until": "realtime.E060",
-}
-"""Rule of a `Problem` → id of the check that reports it."""
 
 
 def check_options(report: Report) -> list[CheckMessage]:
@@ -95,7 +55,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E060: the end of a previous key is in milliseconds, and not in seconds.
     """
     return [
-        checks.Error(problem.message, hint=problem.hint, id=OPTION_ERRORS[problem.rule])
+        checks.Error(problem.message, hint=problem.hint, id=f"realtime.{problem.id}")
         for problem in report.problems
     ]
 

@@ -110,7 +110,7 @@ def _set(path: str, option: str, value: Any, translation: Translation) -> None:
         # one of them would win, and the file does not show which
         translation.problems.append(
             Problem(
-                "source",
+                "E001",
                 f"The options {given[0]} and {path} of the config file are one option.",
                 "Keep one of them.",
             )
@@ -134,7 +134,7 @@ def _not_supported(path: str, value: Any, reason: str, translation: Translation)
     if value not in OFF and (path.endswith(".enabled") or not is_detail):
         translation.problems.append(
             Problem(
-                "unsupported",
+                "E043",
                 f"The option {path} of the config file is not supported: {reason}.",
                 "Turn it off, or remove it from the file.",
             )
@@ -145,9 +145,7 @@ def _unknown(path: str, known: list[str], translation: Translation) -> None:
     similar = get_close_matches(path, known, n=1)
     hint = f"Did you mean {similar[0]}?" if similar else "Remove it from the file."
     translation.file_options.append(FileOption(path, "unknown", hint))
-    translation.problems.append(
-        Problem("unknown", f"Unknown option {path} in the config file.", hint)
-    )
+    translation.problems.append(Problem("E002", f"Unknown option {path} in the config file.", hint))
 
 
 def _converted(path: str, value: Any) -> Any:
@@ -185,7 +183,7 @@ def _translate_channels(channel: Mapping[str, Any], translation: Translation) ->
 
 def _wrong_type(path: str, kind: str) -> Problem:
     return Problem(
-        "type", f"The option {path} of the config file must be {kind}.", "Correct the file."
+        "E003", f"The option {path} of the config file must be {kind}.", "Correct the file."
     )
 
 

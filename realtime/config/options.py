@@ -39,9 +39,9 @@ __all__ = [
 
 
 class Problem(NamedTuple):
-    """A mistake in the options. `rule` names its kind, which has one system check id."""
+    """A mistake in the options. `id` is that of the system check that reports it, as "E001"."""
 
-    rule: str
+    id: str
     message: str
     hint: str
 

@@ -143,11 +143,11 @@ def _read_value(
     if not _is_of_kind(kind, value):
         # the value itself stays out of the message: it may be a secret
         must_be = f"{KIND_WORDS[kind]}, not {type(value).__name__}"
-        problems.append(Problem("type", f"Option {label!r} must be {must_be}.", meaning))
+        problems.append(Problem("E003", f"Option {label!r} must be {must_be}.", meaning))
     elif kind in ("str", "bool | str", "list") and not all(map(is_text, _strings(value))):
-        problems.append(Problem("type", f"Option {label!r} must be text in UTF-8.", meaning))
+        problems.append(Problem("E003", f"Option {label!r} must be text in UTF-8.", meaning))
     elif bound := _broken_bound(option, value):
-        problems.append(Problem("range", f"Option {label!r} must be {bound}.", meaning))
+        problems.append(Problem("E004", f"Option {label!r} must be {bound}.", meaning))
     else:
         into[known] = tuple(value) if isinstance(value, list) else value
 
@@ -194,14 +194,14 @@ def _read_namespaces(value: object, problems: list[Problem]) -> dict[str, Channe
     try:
         value = given_namespaces(value)
     except ValueError:
-        problems.append(Problem("type", "Option 'namespaces' is not JSON.", "Write a JSON array."))
+        problems.append(Problem("E003", "Option 'namespaces' is not JSON.", "Write a JSON array."))
         return namespaces
     if value is None:
         return namespaces
     if not isinstance(value, list | tuple) or not all(isinstance(i, Mapping) for i in value):
         problems.append(
             Problem(
-                "type",
+                "E003",
                 "Option 'namespaces' must be a list of objects.",
                 'For example [{"name": "chat", "presence": True}].',
             )
@@ -212,7 +212,7 @@ def _read_namespaces(value: object, problems: list[Problem]) -> dict[str, Channe
         if not isinstance(name, str) or not NAMESPACE_NAME.fullmatch(name):
             problems.append(
                 Problem(
-                    "namespace_name",
+                    "E005",
                     f"Namespace name {name!r} is not allowed.",
                     "Use at least two letters, digits, hyphens or underscores.",
                 )
@@ -220,7 +220,7 @@ def _read_namespaces(value: object, problems: list[Problem]) -> dict[str, Channe
         elif name in namespaces:
             problems.append(
                 Problem(
-                    "namespace_duplicate",
+                    "E006",
                     f"Namespace {name!r} is configured twice.",
                     "Namespace names are unique.",
                 )
@@ -266,8 +266,8 @@ def _not_an_option(
     if reason:
         is_off = value in OFF or value in ("false", "0")
         message = f"Option {name!r}{place} is not supported: {reason}."
-        return [] if is_off else [Problem("unsupported", message, "Turn it off, or remove it.")]
-    return [] if unused else [Problem("unknown", f"Unknown option {name!r}{place}.", hint)]
+        return [] if is_off else [Problem("E043", message, "Turn it off, or remove it.")]
+    return [] if unused else [Problem("E002", f"Unknown option {name!r}{place}.", hint)]
 
 
 def _did_you_mean(name: object, known: Iterable[str]) -> str:

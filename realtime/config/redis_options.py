@@ -97,14 +97,14 @@ def problems(config: Config) -> Iterator[Problem]:
     """Yield every mistake in the options of the engine."""
     if config.engine not in ENGINES:
         yield Problem(
-            "engine",
+            "E013",
             f"Unknown engine {config.engine!r}.",
             "Write memory, redis or dummy, or leave it empty: redis if the options name one, else"
             " memory.",
         )
     if config.engine == "memory" and config.channel_layer:
         yield Problem(
-            "layer_without_redis",
+            "E018",
             "channel_layer has no effect with the memory engine.",
             "Set engine to redis, or remove channel_layer.",
         )
@@ -116,7 +116,7 @@ def problems(config: Config) -> Iterator[Problem]:
     yield from _partition_problems(config)
     if config.redis_wait_replicas and config.redis_wait_timeout >= config.redis_read_timeout:
         yield Problem(
-            "redis_wait_timeout",
+            "E028",
             "redis_wait_timeout is not less than redis_read_timeout.",
             "Redis answers nothing else on that connection while it waits.",
         )
@@ -126,7 +126,7 @@ def _url_problems(config: Config) -> Iterator[Problem]:
     for number, url in enumerate(_items(config.redis_url), 1):
         if mistake := _url_mistake(url):
             yield Problem(
-                "redis_url",
+                "E014",
                 f"URL {number} of redis_url {mistake}.",
                 "Write redis://[:password@]host[:port][/db], rediss:// for TLS, or"
                 " unix:///path; commas separate shards; in a password , is %2C and # is %23.",
@@ -156,7 +156,7 @@ def _host_problems(config: Config) -> Iterator[Problem]:
     for number, name in enumerate(_items(config.redis_host), 1):
         if not _HOST.fullmatch(name):
             yield Problem(
-                "redis_host",
+                "E015",
                 f"Host {number} of redis_host is not a name or an address.",
                 "The port belongs in redis_port, a URL in redis_url.",
             )
@@ -164,14 +164,14 @@ def _host_problems(config: Config) -> Iterator[Problem]:
     for number, port in enumerate(ports, 1):
         if not _is_port(port):
             yield Problem(
-                "redis_host",
+                "E015",
                 f"Port {number} of redis_port is not a port.",
                 "Ports are numbers from 1 to 65535, separated by commas.",
             )
     count = len(_items(config.redis_host)) or 1
     if len(ports) > 1 and len(ports) != count:
         yield Problem(
-            "redis_host",
+            "E015",
             f"redis_port has {len(ports)} ports and redis_host {count} host(s).",
             "Give one port for all hosts, or one for each.",
         )
@@ -180,20 +180,20 @@ def _host_problems(config: Config) -> Iterator[Problem]:
 def _sentinel_problems(config: Config) -> Iterator[Problem]:
     if config.redis_sentinels and not config.redis_master_name:
         yield Problem(
-            "redis_sentinels",
+            "E016",
             "redis_sentinels needs redis_master_name.",
             "Set it to the name under which the Sentinels watch the master.",
         )
     if config.redis_master_name and not config.redis_sentinels:
         yield Problem(
-            "redis_sentinels",
+            "E016",
             "redis_master_name needs redis_sentinels.",
             "Set it to the addresses of the Sentinels, or remove redis_master_name.",
         )
     if config.redis_url and config.redis_sentinels:
         # one of them would have no effect, without a warning
         yield Problem(
-            "redis_sentinels",
+            "E016",
             "Both redis_url and redis_sentinels name a Redis.",
             "Remove one. With Sentinels, use redis_password and redis_db.",
         )
@@ -202,13 +202,13 @@ def _sentinel_problems(config: Config) -> Iterator[Problem]:
             _address(item)
         except ValueError:
             yield Problem(
-                "redis_sentinels",
+                "E016",
                 f"Address {number} of redis_sentinels is not host:port.",
                 "For example 10.0.0.1:26379,10.0.0.2:26379; IPv6 as [::1]:26379.",
             )
     if not all(_items(config.redis_master_name)):
         yield Problem(
-            "redis_sentinels",
+            "E016",
             "A name in redis_master_name is empty.",
             "Each name is a shard; separate several by commas.",
         )
@@ -217,7 +217,7 @@ def _sentinel_problems(config: Config) -> Iterator[Problem]:
 def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
     if 0 < config.redis_history_meta_ttl < META_TTL_MIN:
         yield Problem(
-            "redis_meta_ttl",
+            "E017",
             f"redis_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
             "Otherwise the service forgets the offset of a channel before clients are back.",
         )
@@ -230,7 +230,7 @@ def _cluster_problems(config: Config) -> Iterator[Problem]:
     if named := [name for name in elsewhere if getattr(config, name)]:
         # one of them would have no effect, without a warning
         yield Problem(
-            "redis_cluster",
+            "E054",
             f"Both redis_cluster_addrs and {named[0]} name a Redis.",
             "Remove one of them.",
         )
@@ -239,7 +239,7 @@ def _cluster_problems(config: Config) -> Iterator[Problem]:
     for number, item in enumerate(items, 1):
         if item in mistakes:
             yield Problem(
-                "redis_cluster",
+                "E054",
                 f"Address {number} of redis_cluster_addrs {mistakes[item]}.",
                 "For example 10.0.0.1:6379,10.0.0.2:6379, or URLs as in redis_url.",
             )
@@ -247,14 +247,14 @@ def _cluster_problems(config: Config) -> Iterator[Problem]:
         if not mistakes and "://" in item and _common(item, config) != _common(first, config):
             # what it says would have no effect, without a warning
             yield Problem(
-                "redis_cluster",
+                "E054",
                 f"Address {number} of redis_cluster_addrs has another user, password, TLS or"
                 " options than the first.",
                 "The first address says them for all servers: give the others as host:port.",
             )
     if config.redis_db:
         yield Problem(
-            "redis_cluster",
+            "E054",
             "redis_db is set, and a Redis Cluster has no databases but 0.",
             "Remove redis_db.",
         )
@@ -286,19 +286,19 @@ def _partition_problems(config: Config) -> Iterator[Problem]:
         return
     if config.redis_partitions > PARTITIONS_MAX:
         yield Problem(
-            "redis_partitions",
+            "E053",
             f"redis_partitions must be at most {PARTITIONS_MAX}.",
             "128 spreads evenly over dozens of servers.",
         )
     if len(_items(config.redis_url or config.redis_master_name or config.redis_host)) > 1:
         yield Problem(
-            "redis_partitions",
+            "E053",
             "redis_partitions has no use with several shards.",
             "Name one address, behind which there is a cluster, or remove redis_partitions.",
         )
     if "{" in config.redis_prefix:
         yield Problem(
-            "redis_partitions",
+            "E053",
             "redis_prefix has a brace, and a cluster would take what follows for the hash tag.",
             "Remove the brace. Keys of the old prefix stay in Redis: see docs/redis.md.",
         )

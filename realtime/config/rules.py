@@ -60,19 +60,19 @@ def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
     """
     if options.force_recovery and not options.keeps_history:
         yield Problem(
-            "recover_without_history",
+            "E007",
             f"history_recover of {where} needs history_size and history_lifetime.",
             "Set both to more than 0, or turn history_recover off.",
         )
     if options.leave_delay and options.join_leave != PER_USER:
         yield Problem(
-            "leave_delay",
+            "E050",
             f'leave_delay of {where} needs join_leave "user".',
             'Set join_leave to "user", or leave_delay to 0.',
         )
     elif options.leave_delay > MAX_LEAVE_DELAY:
         yield Problem(
-            "leave_delay",
+            "E050",
             f"leave_delay of {where} must be at most {MAX_LEAVE_DELAY} seconds.",
             "It is the time that a reload of a page takes: some seconds.",
         )
@@ -86,13 +86,13 @@ def _check_name_pattern(where: str, expression: str) -> Iterator[Problem]:
         name_patterns.compiled(expression)
     except ImportError:
         yield Problem(
-            "expression_package",
+            "E044",
             f"channel_regex of {where} needs the package google-re2.",
             f'pip install "{name_patterns.PACKAGE}"',
         )
     except re.error as error:
         yield Problem(
-            "expression",
+            "E041",
             f"channel_regex of {where} is not a regular expression that can be used: {error}.",
             "It has the syntax of RE2; for example ^[a-z0-9-]+$. There are no (?=...), no"
             " references to groups and no possessive repeats, and the end is $ or \\z, not \\Z.",
@@ -104,7 +104,7 @@ def _check_expression(name: str, expression: str) -> Iterator[Problem]:
         compiled(expression)
     except (re.error, RecursionError, OverflowError) as error:
         yield Problem(
-            "expression",
+            "E041",
             f"{name} is not a regular expression that can be used: {error}.",
             "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.",
         )
@@ -120,27 +120,27 @@ def _check_personal_channel(config: Config) -> Iterator[Problem]:
         return
     if not config.channel_user_boundary:
         yield Problem(
-            "personal_boundary",
+            "E023",
             "user_subscribe_to_personal needs channel_user_boundary.",
             "Without a boundary, every client may subscribe to every personal channel.",
         )
     options = config.options_of_namespace(config.user_personal_channel_namespace)
     if options and options.allow_subscribe_for_client and not options.allow_user_limited_channels:
         yield Problem(
-            "personal_boundary",
+            "E023",
             "The namespace of the personal channels needs allow_user_limited_channels.",
             "Without it, every client may subscribe to every personal channel.",
         )
     if options is None:
         yield Problem(
-            "personal_namespace",
+            "E008",
             f"user_personal_channel_namespace {config.user_personal_channel_namespace!r}"
             " is not configured.",
             "Add it to namespaces.",
         )
     elif config.user_personal_single_connection and not options.presence:
         yield Problem(
-            "personal_presence",
+            "E009",
             "user_personal_single_connection needs presence in the personal channels.",
             "Turn presence on at the top level or in user_personal_channel_namespace.",
         )
@@ -149,7 +149,7 @@ def _check_personal_channel(config: Config) -> Iterator[Problem]:
 def _check_presence_intervals(config: Config) -> Iterator[Problem]:
     if config.client_presence_expire_interval <= config.client_presence_ping_interval:
         yield Problem(
-            "presence_intervals",
+            "E012",
             "client_presence_expire_interval must be more than client_presence_ping_interval.",
             "Otherwise presence expires before the service refreshes it.",
         )
@@ -158,7 +158,7 @@ def _check_presence_intervals(config: Config) -> Iterator[Problem]:
 def _check_ping_intervals(config: Config) -> Iterator[Problem]:
     if config.pong_timeout >= config.ping_interval:
         yield Problem(
-            "ping_intervals",
+            "E040",
             "pong_timeout must be less than ping_interval.",
             "Otherwise the next ping is sent before the answer to the last one is due.",
         )
@@ -170,7 +170,7 @@ def _check_origins(config: Config) -> Iterator[Problem]:
             origins.check_pattern(pattern)
         except ValueError as error:
             yield Problem(
-                "origin_pattern",
+                "E011",
                 f"allowed_origins: {error}.",
                 "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
             )
@@ -180,7 +180,7 @@ def _check_previous_keys(config: Config) -> Iterator[Problem]:
     for options in dict.fromkeys((config.connection_tokens, config.subscription_tokens)):
         if options.hmac_previous_secret_key_valid_until >= _MILLISECONDS:
             yield Problem(
-                "valid_until",
+                "E060",
                 f"{options.name_of('hmac_previous_secret_key_valid_until')} is later than the year"
                 " 5000: it is in milliseconds.",
                 "Write Unix time in seconds, as date +%s prints it.",
@@ -204,13 +204,13 @@ def bad_paths(config: Config) -> Iterator[tuple[str, str, str]]:
 def _check_paths(config: Config) -> Iterator[Problem]:
     for name, mistake, right in bad_paths(config):
         path = getattr(config, name)
-        yield Problem("path", f"{name} {path!r} {mistake}.", f"Write {right}.")
+        yield Problem("E026", f"{name} {path!r} {mistake}.", f"Write {right}.")
 
     used: dict[str, str] = {}
     for name, path in _paths_in_use(config):
         if (other := used.setdefault(path.rstrip("/"), name)) != name:
             yield Problem(
-                "path",
+                "E026",
                 f"{name} and {other} are the same path, {path!r}.",
                 f"Change one of them, or leave {name} out.",
             )
@@ -238,19 +238,19 @@ def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
             origins.frame_ancestors(pattern)
     except ValueError as error:
         yield Problem(
-            "sockjs_iframe",
+            "E025",
             f"sockjs_iframe needs to know which origins may frame its page: {error}.",
             "Set allowed_origins to origins such as https://example.org or https://*.example.org.",
         )
     if not _SCRIPT_URL.fullmatch(config.sockjs_url):
         yield Problem(
-            "sockjs_iframe",
+            "E025",
             "sockjs_url is not the URL of a script.",
             "Use an https URL, or a path of this site such as /static/sockjs.min.js.",
         )
     elif not config.sockjs_url.startswith("/") and not config.sockjs_script[1]:
         yield Problem(
-            "sockjs_iframe",
+            "E025",
             "sockjs_url names another host, and sockjs_integrity is not set.",
             "Set sockjs_integrity, or serve the file on this site: /static/sockjs.min.js.",
         )
@@ -261,7 +261,7 @@ def _check_endpoints(config: Config) -> Iterator[Problem]:
         if proxy.endpoint and not _is_http_url(proxy.endpoint):
             # the URL itself stays out of the message: it may hold a password
             yield Problem(
-                "proxy_endpoint",
+                "E020",
                 f"proxy_{kind}_endpoint is not an http or https URL.",
                 f"For example https://app.example.org/realtime/{kind}.",
             )
@@ -273,13 +273,13 @@ def _check_metrics(config: Config) -> Iterator[Problem]:
             ip_network(address, strict=False)
         except ValueError:
             yield Problem(
-                "metrics_addresses",
+                "E045",
                 f"metrics_addresses: {address!r} is neither an address nor a network.",
                 "For example 127.0.0.1, 10.0.0.0/8 or fd00::/8.",
             )
     if config.serves_metrics and find_spec("prometheus_client") is None:
         yield Problem(
-            "metrics_package",
+            "E046",
             "Metrics need the package prometheus-client.",
             'pip install "django-realtime-messaging[metrics]"',
         )
@@ -291,7 +291,7 @@ def _check_rates(config: Config) -> Iterator[Problem]:
             getattr(config, read)
         except ValueError as error:
             yield Problem(
-                "rate",
+                "E048",
                 f"{name}: {error}.",
                 "A rate is a number for a second (s), minute (m) or hour (h): 10/s, 30/m burst 60.",
             )

@@ -205,7 +205,7 @@ def channel_layers() -> dict[str, str]:
     }
 
 
-_OF_THE_ENGINE = {"redis_cluster_addrs": "redis_cluster", "redis_partitions": "redis_partitions"}
+_OF_THE_ENGINE = {"redis_cluster_addrs": "E054", "redis_partitions": "E053"}
 """Options that say where Redis is, and that a layer of CHANNEL_LAYERS cannot have."""
 
 
@@ -222,7 +222,7 @@ def layer_problems(config: Config) -> list[Problem]:
     if backend is None:
         return [
             Problem(
-                "layer",
+                "E019",
                 f"channel_layer {alias!r} is not in CHANNEL_LAYERS.",
                 "Add it there, or leave channel_layer empty to use a layer of the service.",
             )
@@ -230,18 +230,18 @@ def layer_problems(config: Config) -> list[Problem]:
     if backend == IN_MEMORY_LAYER:
         return [
             Problem(
-                "layer",
+                "E019",
                 f"The channel layer {alias!r} is the in-memory one, which does not reach other"
                 " processes.",
                 f"Use {OUR_LAYER}, or leave channel_layer empty.",
             )
         ]
     if backend == OUR_LAYER:
-        for name, rule in _OF_THE_ENGINE.items():
+        for name, check in _OF_THE_ENGINE.items():
             if getattr(config, name):
                 return [
                     Problem(
-                        rule,
+                        check,
                         f"{name} has no effect with the channel layer {alias!r}, which itself says"
                         " where Redis is.",
                         "Leave channel_layer empty; or remove the option, and set partitions in"
@@ -252,7 +252,7 @@ def layer_problems(config: Config) -> list[Problem]:
         # the engine can take the address of Redis from our layer only
         return [
             Problem(
-                "layer_without_redis",
+                "E018",
                 f"channel_layer is {alias!r}, but no option names a Redis for the engine.",
                 f"Set redis_url, or use {OUR_LAYER}.",
             )
@@ -268,16 +268,16 @@ def _url_problems(config: Config) -> list[Problem]:
     from realtime.redis.hosts import Host
 
     problems = []
-    name, rule = ("redis_url", "redis_url")
+    name, check = "redis_url", "E014"
     if config.redis_cluster_addrs:
-        name, rule = ("redis_cluster_addrs", "redis_cluster")
+        name, check = "redis_cluster_addrs", "E054"
     for number, entry in enumerate(hosts(config), 1):
         try:
             Host(entry)
         except ValueError as error:  # its text holds no password
             problems.append(
                 Problem(
-                    rule,
+                    check,
                     f"URL {number} of {name}: {error}.",
                     "Parameters of a URL are options of connections, such as ssl_ca_certs.",
                 )
@@ -313,7 +313,7 @@ def _read_setting(name: str, problems: list[Problem]) -> Mapping[str, Any]:
     if isinstance(options, Mapping):
         return options
     problems.append(
-        Problem("source", f"The setting {name} must be a dict.", "Map option names to values.")
+        Problem("E001", f"The setting {name} must be a dict.", "Map option names to values.")
     )
     return {}
 
@@ -329,12 +329,12 @@ def _read_file(
             content = json.load(file)
     except (OSError, ValueError, RecursionError) as error:
         problems.append(
-            Problem("source", f"The config file {path} cannot be read: {error}.", "Write JSON.")
+            Problem("E001", f"The config file {path} cannot be read: {error}.", "Write JSON.")
         )
         return {}, ()
     if not isinstance(content, dict):
         problems.append(
-            Problem("source", f"The config file {path} is not a JSON object.", "Use {...}.")
+            Problem("E001", f"The config file {path} is not a JSON object.", "Use {...}.")
         )
         return {}, ()
     if not nested.is_nested(content):

@@ -9,12 +9,12 @@ import pytest
 
 from docs import tables
 from realtime import checks
-from realtime.checks.options import OPTION_ERRORS
 from realtime.config import parts
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.live.rows import checks as live_checks
 from realtime.tools.bench import command as bench
 from realtime.tools.bench import reference
+from tests.unit.checks.system_checks import ids_of_problems
 
 STALE = "before\n<!-- generated: commands -->\n| old |\n<!-- end of generated -->\nafter\n"
 
@@ -47,7 +47,7 @@ def test_every_system_check_is_in_the_table_and_no_other() -> None:
     code = "".join(path.read_text() for path in files)
     used = {
         *re.findall(r'(?:id=|check\(\n? *)"(realtime\.[EW]\d{3})"', code),
-        *OPTION_ERRORS.values(),
+        *ids_of_problems(),
     }
     _, *rows = tables.system_checks()
 

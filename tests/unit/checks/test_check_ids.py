@@ -2,41 +2,16 @@
 
 from __future__ import annotations
 
-import ast
 import inspect
 import re
 from collections import Counter
-from typing import Any
-
-import pytest
 
 from realtime import checks
-from realtime.checks.options import OPTION_ERRORS
-from realtime.config import nested, reader, redis_options, rules, sources
-
-
-def test_every_rule_has_an_id_of_its_own() -> None:
-    assert len(set(OPTION_ERRORS.values())) == len(OPTION_ERRORS)
-
-
-@pytest.mark.parametrize("module", [nested, reader, redis_options, rules, sources])
-def test_every_rule_that_is_reported_has_an_id(module: Any) -> None:
-    tree = ast.parse(inspect.getsource(module))
-    reported = {
-        call.args[0].value
-        for call in ast.walk(tree)
-        if isinstance(call, ast.Call)
-        and isinstance(call.func, ast.Name)
-        and call.func.id == "Problem"
-        and isinstance(call.args[0], ast.Constant)
-    }
-
-    assert reported
-    assert reported <= set(OPTION_ERRORS)
+from tests.unit.checks.system_checks import ids_of_problems
 
 
 def test_every_id_is_given_by_one_check() -> None:
-    given = Counter(OPTION_ERRORS.values())
+    given = Counter(ids_of_problems())
     for function in (*checks.CHECKS, *checks.DATABASE_CHECKS, *checks.OF_PARTS):
         given.update(set(re.findall(r'"(realtime\.[EW][0-9]{3})"', inspect.getsource(function))))
 

@@ -22,4 +22,4 @@ def namespace(**options: object) -> dict[str, Any]:
 
 
 def rules(content: dict[str, Any]) -> list[str]:
-    return [problem.rule for problem in translate(content).problems]
+    return [problem.id for problem in translate(content).problems]

@@ -8,5 +8,5 @@ from realtime.config.reader import read
 
 
 def rules(options: Mapping[str, object] | None = None, **more: object) -> list[str]:
-    """The rules, in the order in which the mistakes are told."""
-    return [problem.rule for problem in read({**(options or {}), **more})[1]]
+    """The ids of their checks, in the order in which the mistakes are told."""
+    return [problem.id for problem in read({**(options or {}), **more})[1]]

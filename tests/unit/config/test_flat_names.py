@@ -50,8 +50,8 @@ def test_flat_name_is_told_as_its_path(path: str) -> None:
     problems, unused = told({flat(path): True})
 
     if nested.kind == "unsupported":
-        assert [(each.rule, each.message) for each in problems] == [
-            ("unsupported", f"Option {flat(path)!r} is not supported: {nested.meaning}.")
+        assert [(each.id, each.message) for each in problems] == [
+            ("E043", f"Option {flat(path)!r} is not supported: {nested.meaning}.")
         ]
         assert unused == []
         assert [told({flat(path): off}) for off in (*OFF, "false")] == [([], [])] * (len(OFF) + 1)
@@ -70,7 +70,7 @@ def test_channel_option_is_told_as_in_a_nested_file(name: str, inside: bool) -> 
 
     if name in CHANNEL_UNSUPPORTED:
         [problem] = problems
-        assert problem.rule == "unsupported"
+        assert problem.id == "E043"
         assert problem.message == (
             f"Option {name!r}{place} is not supported: {CHANNEL_UNSUPPORTED[name]}."
         )
@@ -90,13 +90,13 @@ def test_options_of_what_is_not_offered_are_told(name: str) -> None:
 
 @pytest.mark.parametrize("name", ["websocket_handler_prefx", "client_prox", "log_leve", "rpcs"])
 def test_misspelt_name_is_still_unknown(name: str) -> None:
-    assert [each.rule for each in told({name: 1})[0]] == ["unknown"]
+    assert [each.id for each in told({name: 1})[0]] == ["E002"]
 
 
 def test_environment_is_told_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SERVICE_DELTA_PUBLISH", "true")
     monkeypatch.setenv("SERVICE_CLIENT_USER_ID_HTTP_HEADER", "X-User")
     report = sources.examine()
-    assert [each.rule for each in report.problems] == ["unsupported"]
+    assert [each.id for each in report.problems] == ["E043"]
     assert report.sources.unknown_variables == []
     assert "delta_publish" in check_unused(report)[0].msg

@@ -100,6 +100,6 @@ def test_expression_needs_its_package(
 
     [problem] = read(given)[1]
 
-    assert problem.rule == "expression_package"
+    assert problem.id == "E044"
     assert "pip install" in (problem.hint or "")
     assert read({})[1] == []

@@ -226,21 +226,21 @@ def test_empty_list_of_origins_is_not_the_same_as_none() -> None:
     ],
 )
 def test_value_of_the_wrong_type_is_a_mistake(name: str, value: object) -> None:
-    assert rules({name: value}) == ["type"]
+    assert rules({name: value}) == ["E003"]
 
 
 @pytest.mark.parametrize(
     "name", ["history_size", "history_lifetime", "channel_max_length", "client_stale_close_delay"]
 )
 def test_negative_number_is_a_mistake(name: str) -> None:
-    assert rules({name: -1}) == ["range"]
+    assert rules({name: -1}) == ["E004"]
 
 
 @pytest.mark.parametrize("name", ["history_lifetime", "client_queue_max_size", "hook_timeout"])
 def test_number_that_nobody_can_count_to_is_a_mistake(name: str) -> None:
     assert rules({name: 2**53}) == []
-    assert rules({name: 2**53 + 1}) == ["range"]
-    assert rules({name: 10**400}) == ["range"]
+    assert rules({name: 2**53 + 1}) == ["E004"]
+    assert rules({name: 10**400}) == ["E004"]
 
 
 @pytest.mark.parametrize(
@@ -248,16 +248,16 @@ def test_number_that_nobody_can_count_to_is_a_mistake(name: str) -> None:
 )
 @pytest.mark.parametrize("value", [0, -1])
 def test_presence_interval_of_no_time_is_a_mistake(name: str, value: int) -> None:
-    assert rules({name: value}) == ["range"]
+    assert rules({name: value}) == ["E004"]
 
 
 @pytest.mark.parametrize("name", ["Presence", "precense", "namespace", ""])
 def test_unknown_option_is_a_mistake(name: str) -> None:
-    assert rules({name: True}) == ["unknown"]
+    assert rules({name: True}) == ["E002"]
 
 
 def test_unknown_option_in_a_namespace_is_a_mistake() -> None:
-    assert rules({"namespaces": [{"name": "chat", "api_key": "x"}]}) == ["unknown"]
+    assert rules({"namespaces": [{"name": "chat", "api_key": "x"}]}) == ["E002"]
 
 
 def test_option_that_has_no_effect_here_is_no_mistake() -> None:
@@ -278,14 +278,14 @@ def test_newer_name_of_the_secret_wins() -> None:
 
 def test_every_mistake_is_reported_and_left_out() -> None:
     config, problems = read({"nope": 1, "presence": "yes", "history_size": -1, "api_key": "k"})
-    assert sorted(problem.rule for problem in problems) == ["range", "type", "unknown"]
+    assert sorted(problem.id for problem in problems) == ["E002", "E003", "E004"]
     assert config == Config(api_key="k")
 
 
 def test_load_raises_with_every_problem() -> None:
     with pytest.raises(InvalidOptions) as raised:
         load({"nope": 1, "presence": "yes"})
-    assert [problem.rule for problem in raised.value.problems] == ["unknown", "type"]
+    assert [problem.id for problem in raised.value.problems] == ["E002", "E003"]
     assert all(problem.hint for problem in raised.value.problems)
     assert "'nope'" in str(raised.value)
 

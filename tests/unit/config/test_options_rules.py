@@ -23,15 +23,15 @@ def test_namespace_name_of_the_pattern_is_accepted(name: str) -> None:
     "name", ["", "a", "a.b", "a b", "a:b", "chat\n", "$chat", "é-é", "a/b", None, 5, ["ab"]]
 )
 def test_namespace_name_outside_the_pattern_is_a_mistake(name: object) -> None:
-    assert rules({"namespaces": [{"name": name}]}) == ["namespace_name"]
+    assert rules({"namespaces": [{"name": name}]}) == ["E005"]
 
 
 def test_namespace_without_name_is_a_mistake() -> None:
-    assert rules({"namespaces": [{"presence": True}]}) == ["namespace_name"]
+    assert rules({"namespaces": [{"presence": True}]}) == ["E005"]
 
 
 def test_namespace_configured_twice_is_a_mistake() -> None:
-    assert rules({"namespaces": [{"name": "ab"}, {"name": "ab"}]}) == ["namespace_duplicate"]
+    assert rules({"namespaces": [{"name": "ab"}, {"name": "ab"}]}) == ["E006"]
 
 
 def test_namespace_names_differ_by_case() -> None:
@@ -79,7 +79,7 @@ def test_recovery_without_history_is_a_mistake(missing: str, place: str) -> None
     options: dict[str, object] = {**RECOVERABLE, missing: 0}
     if place == "namespace":
         options = {"namespaces": [{"name": "chat", **options}]}
-    assert rules(options) == ["recover_without_history"]
+    assert rules(options) == ["E007"]
 
 
 def test_recovery_with_history_is_no_mistake() -> None:
@@ -95,19 +95,17 @@ IN_CHAT = {"user_personal_channel_namespace": "chat"}
     ("options", "expected"),
     [
         pytest.param(PERSONAL, [], id="top level"),
-        pytest.param({**PERSONAL, **IN_CHAT}, ["personal_namespace"], id="unknown namespace"),
+        pytest.param({**PERSONAL, **IN_CHAT}, ["E008"], id="unknown namespace"),
         pytest.param(IN_CHAT, [], id="unknown namespace, but off"),
-        pytest.param(
-            {**PERSONAL, "channel_user_boundary": ""}, ["personal_boundary"], id="no boundary"
-        ),
+        pytest.param({**PERSONAL, "channel_user_boundary": ""}, ["E023"], id="no boundary"),
         pytest.param(
             {**PERSONAL, **IN_CHAT, "namespaces": [{"name": "chat"}]}, [], id="known namespace"
         ),
-        pytest.param(SINGLE, ["personal_presence"], id="single connection without presence"),
+        pytest.param(SINGLE, ["E009"], id="single connection without presence"),
         pytest.param({**SINGLE, "presence": True}, [], id="single connection with presence"),
         pytest.param(
             {**SINGLE, **IN_CHAT, "presence": True, "namespaces": [{"name": "chat"}]},
-            ["personal_presence"],
+            ["E009"],
             id="presence elsewhere",
         ),
         pytest.param(
@@ -129,8 +127,8 @@ def test_personal_channel_needs_its_namespace_and_presence(
         (25, 60, []),
         (1, 2, []),
         (59, 60, []),
-        (60, 60, ["presence_intervals"]),
-        (61, 60, ["presence_intervals"]),
+        (60, 60, ["E012"]),
+        (61, 60, ["E012"]),
     ],
 )
 def test_presence_must_be_renewed_before_it_expires(

@@ -71,4 +71,4 @@ def test_rates_are_off_by_the_word_none_alone(monkeypatch: pytest.MonkeyPatch) -
     [("presence", "yes"), ("presence", "2"), ("history_size", "ten"), ("history_size", "1.5")],
 )
 def test_string_that_does_not_fit_is_reported_as_a_wrong_type(name: str, text: str) -> None:
-    assert [problem.rule for problem in read(from_strings({name: text}))[1]] == ["type"]
+    assert [problem.id for problem in read(from_strings({name: text}))[1]] == ["E003"]

@@ -124,22 +124,22 @@ def test_settings_may_have_rates_as_a_mapping() -> None:
 @pytest.mark.parametrize("value", ["often", "* 10/x"])
 def test_mistake_in_a_rate_is_reported_with_its_option(option: str, value: str) -> None:
     problems = read({option: value})[1]
-    assert [(problem.rule, problem.message.split(":")[0]) for problem in problems] == [
-        ("rate", option)
+    assert [(problem.id, problem.message.split(":")[0]) for problem in problems] == [
+        ("E048", option)
     ]
 
 
 @pytest.mark.parametrize(
-    ("value", "rule"),
+    ("value", "check"),
     [
-        ({"publish": "1"}, "rate"),
-        ({"x": "1/s"}, "rate"),
-        ({"publish": 1}, "type"),
-        (["publish 1/s"], "type"),
+        ({"publish": "1"}, "E048"),
+        ({"x": "1/s"}, "E048"),
+        ({"publish": 1}, "E003"),
+        (["publish 1/s"], "E003"),
     ],
 )
-def test_mistake_in_a_mapping_of_rates_is_reported(value: object, rule: str) -> None:
-    assert [problem.rule for problem in read({"client_command_rates": value})[1]] == [rule]
+def test_mistake_in_a_mapping_of_rates_is_reported(value: object, check: str) -> None:
+    assert [problem.id for problem in read({"client_command_rates": value})[1]] == [check]
 
 
 def test_rates_are_off_where_they_are_empty() -> None:

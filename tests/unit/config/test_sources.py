@@ -225,20 +225,20 @@ def test_file_is_named_with_the_prefix_in_force(
 )
 def test_file_without_a_json_object_is_a_problem(config_file: Path, content: bytes) -> None:
     config_file.write_bytes(content)
-    assert [problem.rule for problem in config_sources.gather().problems] == ["source"]
+    assert [problem.id for problem in config_sources.gather().problems] == ["E001"]
 
 
 def test_missing_file_is_a_problem(config_file: Path) -> None:
     config_file.unlink()
     problem = config_sources.gather().problems[0]
-    assert problem.rule == "source"
+    assert problem.id == "E001"
     assert str(config_file) in problem.message
 
 
 @pytest.mark.parametrize("value", [None, [], "x"])
 def test_setting_that_is_no_dict_is_a_problem(value: object) -> None:
     with override_settings(REALTIME=value):
-        assert [problem.rule for problem in config_sources.gather().problems] == ["source"]
+        assert [problem.id for problem in config_sources.gather().problems] == ["E001"]
 
 
 def test_settings_changed_in_a_test_are_seen_at_once_and_undone() -> None:
@@ -334,20 +334,20 @@ def test_layer_that_can_deliver_is_taken(options: dict[str, object]) -> None:
 
 
 @pytest.mark.parametrize(
-    ("options", "rule"),
+    ("options", "check"),
     [
-        pytest.param({"channel_layer": "nope"}, "layer", id="unknown"),
-        pytest.param({"channel_layer": "memory", "engine": "redis"}, "layer", id="in memory"),
-        pytest.param({"channel_layer": "other"}, "layer_without_redis", id="no Redis named"),
+        pytest.param({"channel_layer": "nope"}, "E019", id="unknown"),
+        pytest.param({"channel_layer": "memory", "engine": "redis"}, "E019", id="in memory"),
+        pytest.param({"channel_layer": "other"}, "E018", id="no Redis named"),
     ],
 )
-def test_layer_that_cannot_deliver_is_refused(options: dict[str, object], rule: str) -> None:
+def test_layer_that_cannot_deliver_is_refused(options: dict[str, object], check: str) -> None:
     with (
         override_settings(REALTIME=options, CHANNEL_LAYERS=LAYERS),
         pytest.raises(InvalidOptions) as raised,
     ):
         config_sources.current()
-    assert [problem.rule for problem in raised.value.problems] == [rule]
+    assert [problem.id for problem in raised.value.problems] == [check]
 
 
 def test_changed_layers_are_seen_at_once() -> None:

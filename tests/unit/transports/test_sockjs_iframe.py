@@ -99,4 +99,4 @@ def test_tag_depends_on_the_options() -> None:
 )
 def test_page_that_could_serve_strangers_is_a_mistake(options: dict[str, Any]) -> None:
     _, problems = read({name: value for name, value in (ON | options).items() if value is not None})
-    assert [problem.rule for problem in problems] == ["sockjs_iframe"]
+    assert [problem.id for problem in problems] == ["E025"]
