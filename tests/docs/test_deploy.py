@@ -215,7 +215,6 @@ def test_manifests_name_each_other() -> None:
 def test_pods_are_asked_at_the_paths_of_the_service() -> None:
     prefix = CONFIG.health_handler_prefix
     annotations = DEPLOYMENT["template"]["metadata"]["annotations"]
-
     assert CONTAINER["livenessProbe"]["httpGet"]["path"] == f"{prefix}/live"
     assert CONTAINER["startupProbe"]["httpGet"]["path"] == f"{prefix}/live"
     assert CONTAINER["readinessProbe"]["httpGet"]["path"] == f"{prefix}/ready"
@@ -238,7 +237,6 @@ def test_pods_take_connections_of_the_proxy_and_of_prometheus_alone() -> None:
     policy = MANIFESTS["NetworkPolicy"]["spec"]
     [rule] = policy["ingress"]
     namespaces = [each["namespaceSelector"]["matchLabels"] for each in rule["from"]]
-
     assert policy["policyTypes"] == ["Ingress"]
     assert namespaces == [
         {"kubernetes.io/metadata.name": name} for name in ("ingress-nginx", "monitoring")
@@ -249,7 +247,6 @@ def test_pods_take_connections_of_the_proxy_and_of_prometheus_alone() -> None:
 @pytest.mark.parametrize("name", COMPOSE["services"])
 def test_service_of_compose_has_no_rights_that_it_does_not_need(name: str) -> None:
     service = COMPOSE["services"][name]
-
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]

@@ -175,6 +175,5 @@ def test_addresses_of_clients_have_a_rate(variables: dict[str, str]) -> None:
 def test_ingress_writes_no_addresses() -> None:
     """nginx of the controller has one format for all sites."""
     ingress = yaml.safe_load((KIT / "kubernetes" / "ingress.yaml").read_text())
-
     annotations = ingress["metadata"]["annotations"]
     assert annotations["nginx.ingress.kubernetes.io/enable-access-log"] == "false"

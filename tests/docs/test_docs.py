@@ -255,7 +255,6 @@ def test_documented_times_leave_room_for_those_of_the_code() -> None:
     text = read("deployment.md")
     stop = re.findall(r"TimeoutStopSec=(\d+)", text)
     quiet = re.findall(r"proxy_(?:read|send)_timeout (\d+)s", text)
-
     assert stop
     assert quiet
     assert min(map(int, stop)) > Config().drain_seconds + node.SHUTDOWN_TIMEOUT

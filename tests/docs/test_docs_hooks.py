@@ -37,7 +37,6 @@ def test_every_function_of_the_test_site_is_an_example() -> None:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
     ]
     shown = "".join(block for _, block in EXAMPLES)
-
     assert functions
     assert [name for name in functions if f"def {name}(" not in shown] == []
 

@@ -90,7 +90,6 @@ def test_pages_that_a_permission_opens_are_documented(codename: str) -> None:
     [text] = [
         cells[1] for cells in rows("Permissions") if cells[0] == f"`realtime_admin.{codename}`"
     ]
-
     labels = {str(page.label) for page in PAGES}
     assert {word for word in labels if re.search(rf"\b{word}\b", text)} == opened
 

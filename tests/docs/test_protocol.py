@@ -70,7 +70,6 @@ def test_references_to_the_protocol_lead_to_a_section() -> None:
         if path != Path(__file__)
         for section in references(path.read_text()) - sections()
     }
-
     assert not missing
 
 

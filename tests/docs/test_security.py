@@ -37,7 +37,6 @@ def test_limits_of_clients_are_all_there() -> None:
         for name in FIELDS
         if re.search(r"_(limit|max_size|max_length|max_publication_limit|meta_ttl)$", name)
     }
-
     assert limits - {"websocket_message_size_limit"} <= {name for name, _ in ROWS}
     assert len(ROWS) > 12
 
@@ -70,7 +69,6 @@ def test_every_pinned_requirement_has_a_hash() -> None:
     pinned = [line for line in text.splitlines() if line and not line.startswith("#")]
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     names = {re.split(r"[^a-z0-9-]", needed)[0] for needed in project["dependencies"]}
-
     for line in pinned:
         assert re.match(r"[a-z0-9.-]+==[^ ]+ .*--hash=sha256:[0-9a-f]{64}", line), line
     assert names <= {line.partition("==")[0] for line in pinned}

@@ -137,7 +137,6 @@ def test_savepoint_that_is_rolled_back_publishes_nothing(outbox: Outbox, order: 
             order.save()
             raise IntegrityError
         other = Order.objects.create(team="8")
-
     assert outbox == everywhere(other)
 
 
@@ -151,7 +150,6 @@ def test_row_whose_last_change_is_rolled_back_has_the_state_before(
             order.title = "lost"
             order.save()
             raise IntegrityError
-
     assert outbox == everywhere(order, title="kept")
 
 
@@ -164,7 +162,6 @@ def test_row_that_moves_in_savepoints_is_removed_once_where_it_was(
             found = Order.objects.get(pk=order.pk)
             found.team = "8"
             found.save()
-
     assert outbox == [*everywhere(found), ("team:7:orders", removed(order.pk))]
 
 
@@ -174,7 +171,6 @@ def test_savepoints_that_were_released_are_one_batch(outbox: Outbox) -> None:
         for number in range(20):
             Order.objects.update_or_create(team="7", title=str(number))
     reads = [each["sql"] for each in queries if " IN (" in each["sql"] and "title" in each["sql"]]
-
     assert len(outbox) == 40
     # the last savepoint was released after its only change
     assert len(reads) <= 2

@@ -138,7 +138,6 @@ def test_place_that_was_not_saved_is_not_remembered(outbox: Outbox, order: Order
     order.refresh_from_db(fields=["title"])
     outbox.clear()
     order.save()
-
     assert outbox == [*everywhere(order), ("team:8:orders", removed(order.pk))]
 
 
@@ -165,7 +164,6 @@ def test_deferred_fields_are_shown_and_not_read_before(outbox: Outbox, order: Or
     found.title = "paid"
     with CaptureQueriesContext(connection) as queries:
         found.save()
-
     assert outbox == everywhere(order, title="paid")
     # update, the row, and its tags
     assert len(queries) == 3
@@ -236,7 +234,6 @@ def test_proxy_is_the_same_row(outbox: Outbox, order: Order) -> None:
     quick.save()
     assert outbox == everywhere(order, title="quick")
     outbox.clear()
-
     quick.delete()
     assert outbox == [(channel, removed(order.pk)) for channel in channels_of(order)]
 

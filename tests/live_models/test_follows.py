@@ -125,7 +125,6 @@ def test_rolled_back_change_of_what_it_shows_publishes_nothing(
             rename(invoice.clerk)
             transaction.set_rollback(True)
         transaction.set_rollback(True)
-
     assert outbox == []
 
 

@@ -47,9 +47,7 @@ def page(arguments: str, **values: Any) -> str:
 def test_block_stands_in_an_element_behind_channel_and_position() -> None:
     before = realtime.publish("team:7:orders", "before")
     assert before is not None
-
     html = page('"team:7:orders"', text="<i>")
-
     assert elements(html) == [
         {"channel": "team:7:orders", "offset": before.offset, "epoch": before.epoch}
     ]

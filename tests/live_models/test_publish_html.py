@@ -56,7 +56,6 @@ def test_html_goes_out_after_the_commit_and_not_after_a_rollback() -> None:
         with transaction.atomic():
             publish_html("team:7", "shop/order.html", ORDER)
             transaction.set_rollback(True)
-
     assert len(outbox) == 1
 
 

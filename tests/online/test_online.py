@@ -124,9 +124,7 @@ def test_present_users_of_a_channel(service: TestService, people: list[User]) ->
     with service.client(people[0]) as one, service.client(people[1]) as two:
         one.subscribe("room:1")
         two.subscribe("room:2")
-
         present = realtime.presence("room:1")
-
         assert list(present.users()) == [people[0]]
         assert present.clients == present
         assert [info["user"] for info in present.values()] == [str(people[0].pk)]

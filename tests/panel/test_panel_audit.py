@@ -60,7 +60,6 @@ NAMES = [["one"], ["one", "two"], ["a b", '"q', "x"], ["line\nbreak"], ["line\nb
 def test_act_is_one_entry_with_all_its_targets(operator: UserOperator, names: list[str]) -> None:
     with operator.logged(audit.PUBLISH, *names, detail="1"):
         pass
-
     [entry] = audit.entries(audit.PUBLISH)
     assert (audit.targets_of(entry), audit.detail_of(entry)) == (names, "1")
     assert audit.kind_of(entry) is audit.PUBLISH
@@ -155,7 +154,6 @@ def test_act_that_may_be_done_without_an_answer_is_logged(
         answering(),
     ):
         raise error("late")
-
     assert [entry.object_id for entry in LogEntry.objects.all()] == kept
 
 

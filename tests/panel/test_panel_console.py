@@ -50,10 +50,8 @@ def test_command_the_api_would_refuse_has_no_targets() -> None:
 @pytest.mark.django_db
 def test_console_says_that_the_service_is_away_and_keeps_the_form(admin_client: Client) -> None:
     fields = {"method": "history", "params": '{"channel": "kept"}'}
-
     page = admin_client.post(PATH, fields)
     answer = admin_client.post(RUN, fields)
-
     assert (page.status_code, answer.status_code) == (503, 503)
     assert "This process serves no clients" in page.content.decode()
     assert "{&quot;channel&quot;: &quot;kept&quot;}" in page.content.decode()

@@ -99,9 +99,7 @@ def test_last_state_stays_while_redis_is_away(watch: ServiceWatch) -> None:
     assert away(watch).as_of is None
     judge(watch, FINE, SILENT)
     seen = watch.look().seen
-
     judged = away(watch)
-
     assert seen is not None
     assert (judged.level, judged.as_of) == (Level.DOWN, seen.at)
     assert watch.look().seen is seen

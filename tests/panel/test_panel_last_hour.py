@@ -83,9 +83,7 @@ def test_charts_are_there_at_once_with_their_values_in_words(
     admin_client: Client, given: Given
 ) -> None:
     given(now(published=[10, 20, 30, 40, 50, 60], connections=3))
-
     content = page(admin_client)
-
     words = re.search(r'aria-label="([^"]*)"', chart(content, "published"))
     assert words is not None
     assert words[1].startswith("published per second: now 6, highest 6 at ")
@@ -123,9 +121,7 @@ def test_events_are_marks_with_a_list_that_names_them(admin_client: Client, give
     given(
         now(happened("redis_away"), happened("warning", "Heartbeat failed")),
     )
-
     content = page(admin_client)
-
     marks = content.partition('class="panel-marks"')[2].partition("</ol>")[0]
     assert "Redis was lost." in marks
     assert "Heartbeat failed" not in marks
@@ -183,9 +179,7 @@ def test_users_who_are_online_count_once_however_many_nodes_have_them(
 ) -> None:
     monkeypatch.setattr(overview, "_online", Remembered(0.0, lambda: 1234))
     given(now(), now(uid="U2"), nodes=2)
-
     content = page(admin_client)
-
     tile = content.partition('id="users-online"')[2].partition("</div>")[0]
     assert f'<a href="{page_path("user")}">Users online</a>' in tile
     assert "<dd>1,234</dd>" in tile

@@ -195,10 +195,8 @@ def test_processes_with_one_redis_count_together_without_a_cache(
         begin_process()
         limiter.count("192.0.2.1", window)
     begin_process()
-
     limiter.take_back("192.0.2.1", window)
     begin_process()
-
     assert attempts("192.0.2.1", window) == 5
 
 
@@ -229,7 +227,6 @@ def test_counts_and_marks_in_redis_expire(
     limiter.take_back("192.0.2.1", window)
     limiter.take_back("192.0.2.3", window)  # counted by nobody
     counters.mark("ended:short", 0.5)
-
     with redis.client() as client:
         lifetimes = [client.ttl(key) for key in client.scan_iter("*:panel:*")]
     assert lifetimes

@@ -175,9 +175,7 @@ def test_page_to_publish_is_there_when_the_log_cannot_be_read(home: str) -> None
     client = sign_in(superuser=True)
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {LogEntry._meta.db_table}")
-
     form, again = client.get(url(home, "publish")), client.get(url(home, "publish", use="1"))
-
     assert (form.status_code, again.status_code) == (200, 200)
     assert "The log cannot be read" in again.content.decode()
     assert client.get(url(home, "log")).status_code == 503

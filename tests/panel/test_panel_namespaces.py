@@ -205,7 +205,6 @@ def test_time_is_shown_in_words_with_its_seconds(admin_client: Client, settings:
 
 def test_search_finds_words_in_names_and_meanings(admin_client: Client, settings: Settings) -> None:
     settings.REALTIME = {"history_size": 5, "redis_connect_timeout": 2}
-
     assert list(rows(page(admin_client, q="HISTORY size", set=1))) == ["history_size"]
     assert list(rows(page(admin_client, q="connecting redis"))) == ["redis_connect_timeout"]
     nothing = page(admin_client, q="<b>nothing")

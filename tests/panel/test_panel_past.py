@@ -25,7 +25,6 @@ def test_figures_of_nodes_are_added_up_and_of_lag_the_worst_counts() -> None:
         answer("U1", connections=3, published=20, lag=7),
         answer("U2", connections=4, published=30, lag=5),
     )
-
     assert values_of(both, CLIENTS)[LAST] == 7
     assert values_of(both, PUBLISHED)[LAST] == 5
     assert values_of(both, LAG)[LAST] == 7
@@ -104,7 +103,6 @@ def test_node_with_other_options_than_the_one_before_it_is_an_event() -> None:
         answer("U2", started=2, options="a"),
         answer("U3", started=3, options="b"),
     )
-
     assert [(each.event.kind, each.event.text, each.event.first) for each in nodes.events] == [
         (OPTIONS_CHANGED, "node U3", 3)
     ]

@@ -97,11 +97,9 @@ def test_key_of_another_channel_does_nothing_and_is_not_logged(
 ) -> None:
     row = park("demo:a")
     client = sign_in("view", "manage_pending")
-
     client.post(url(home, name, key=row.key.hex, channel=channel))
     client.post(url(home, name, key="no key", channel="demo:a"))
     client.post(url(home, name, channel="demo:a"))
-
     assert Pending.objects.get().due is None
     assert not LogEntry.objects.exists()
 

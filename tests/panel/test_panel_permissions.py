@@ -243,11 +243,9 @@ def test_mistake_in_the_options_takes_nothing_of_the_admin_but_the_panel(
 ) -> None:
     client = sign_in(*codenames)
     settings.REALTIME = {"nope": 1}
-
     for visitor in (Client(), client):
         login = visitor.get(reverse("admin:login"))
         assert login.status_code == (200 if visitor is not client else 302)
     index = client.get(reverse("admin:index"))
-
     assert index.status_code == 200
     assert place("publish") not in index.content.decode()

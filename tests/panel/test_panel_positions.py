@@ -92,9 +92,7 @@ def test_without_its_table_publications_are_logged_without_a_name(
     kept = entry("ada")
     with connection.cursor() as cursor:
         cursor.execute(f"DROP TABLE {Published._meta.db_table}")
-
     record(kept, [("chat", Position(3, "e1"))])
-
     assert "has `migrate` run?" in caplog.text
     assert publishers("chat", "e1", [3]) == {}
     assert list(LogEntry.objects.all()) == [kept]

@@ -171,13 +171,11 @@ def test_every_method_of_the_console_that_changes_something_is_tried_here() -> N
 @pytest.mark.parametrize("codename", [name for name in CODENAMES if name != "view"])
 def test_action_needs_its_own_permission_beside_that_of_its_page(home: str, codename: str) -> None:
     client = sign_in("view", codename)
-
     done = {
         what
         for what, action in ACTIONS.items()
         if client.post(url(home, action.name), action.fields).status_code != 403
     }
-
     assert done == {what for what, action in ACTIONS.items() if codename in action.needs}
 
 
@@ -262,12 +260,10 @@ def test_what_may_not_be_published_into_is_answered_alike_whether_it_exists_or_n
     home: str,
 ) -> None:
     client = sign_in("publish_demo")
-
     texts = {
         client.post(url(home, "publish_reach"), {"channel": channel})
         .json()["html"]
         .replace(channel, "")
         for channel in ("chat:known", "unknown:x", "top", "gone:\u00fc")
     }
-
     assert len(texts) == 1

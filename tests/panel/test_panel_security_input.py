@@ -63,9 +63,7 @@ def test_name_with_half_of_a_character_is_refused_and_kept(
 def test_half_of_a_character_in_a_command_is_no_crash(home: str, name: str, method: str) -> None:
     half = r'{"channel": "\ud800", "channels": ["\ud800", "a"], "user": "\ud800", "data": "\ud800"}'
     client = sign_in(superuser=True)
-
     response = client.post(url(home, name), {"method": method, "params": half})
-
     # 503 as anything that this process cannot serve; the name of one channel is refused before
     refused = {"console": 302, "console_run": 200}[name]
     assert response.status_code == (refused if method == "publish" else 503)
@@ -130,10 +128,8 @@ def test_form_that_is_too_large_is_refused_where_one_is_read(home: str, case: st
 def test_thousands_of_channels_are_refused_without_asking_anybody(home: str) -> None:
     client = sign_in(superuser=True)
     names = " ".join(f"demo:{number}" for number in range(5000))
-
     page = client.post(url(home, "publish"), {"channel": names, "data": "1", "confirmed": "x"})
     part = client.post(url(home, "publish_reach"), {"channel": names})
-
     assert "5000 channels are too many" in page.content.decode()
     assert "5000 channels are too many" in part.json()["html"]
     assert "demo:4999" in page.content.decode(), "the form loses what was typed"

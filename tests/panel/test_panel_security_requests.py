@@ -143,10 +143,8 @@ def test_reading_stays_reading_whatever_a_header_or_field_says(
 ) -> None:
     client = sign_in(superuser=True)
     fields = {"_method": "POST", "method": "disconnect", "params": '{"user": "42"}', "data": "1"}
-
     asked = client.get(url(home, name), headers={header: "POST"})
     said = client.get(url(home, name, **fields), headers={header: "POST"})
-
     assert (asked.status_code, said.status_code) == (WITHOUT_SERVICE[name],) * 2
     assert b"was run" not in said.content
     assert not LogEntry.objects.exists()

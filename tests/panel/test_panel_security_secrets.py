@@ -48,10 +48,8 @@ def test_password_of_redis_is_not_shown_while_redis_is_away(
     home: str, name: str, caplog: pytest.LogCaptureFixture
 ) -> None:
     client = sign_in("view", "publish", "disconnect")
-
     with caplog.at_level(logging.DEBUG):
         response = client.get(url(home, name))
-
     may = name not in ("channel_remove", "user_block")
     asks_redis = name == "overview_data" or (WITHOUT_SERVICE[name] == 503 and may)
     assert (b"<h2>Redis cannot be reached</h2>" in response.content) is asks_redis

@@ -69,7 +69,6 @@ def is_open(client: Client, path: str = "/channels/") -> bool:
 
 def test_panel_that_is_off_leaves_the_site_as_it_is(come: Come) -> None:
     client = come(admin=False)
-
     assert client.get("/")["Location"] == "/demo"
     for path in (*PATHS[1:], SIGN_IN, SIGN_OUT):
         assert client.get(path).status_code == 404, path
@@ -236,11 +235,9 @@ def test_new_password_ends_every_session(come: Come) -> None:
     client = come()
     client.post(SIGN_IN, {"password": PASSWORD})
     before = is_open(client)
-
     cookies = client.cookies
     client = come(admin_password="a new one for everybody")
     client.cookies = cookies
-
     assert before
     assert not is_open(client)
 
@@ -276,7 +273,6 @@ def test_name_and_colour_tell_the_panels_of_two_sites_apart(come: Come) -> None:
     before = client.get(SIGN_IN).content.decode()
     client.post(SIGN_IN, {"password": PASSWORD})
     pages = [before, client.get("/namespaces/").content.decode()]
-
     for page, title in zip(pages, ["Sign in", "Namespaces"], strict=True):
         assert f"<title>{title} | Shop &lt;staging&gt;</title>" in " ".join(page.split())
         assert "<bdi>Shop &lt;staging&gt;</bdi>" in page

@@ -72,7 +72,6 @@ def test_types_are_shown_with_examples_that_fit(operator: Client) -> None:
         html = publish(operator, {}, "orders:1 news orders:2", check="1")
         for example in examples_of(html):
             realtime.publish("orders:1", example)
-
     assert html.count("Types declared for <code>orders:{pk}</code>") == 1
     assert types_of(html) == ["Changed", "Comment"]
     assert examples_of(html) == [{"type": "Changed", "lines": 0}, {"text": "text", "stars": 0}]
@@ -95,7 +94,6 @@ def test_data_of_another_type_are_refused(operator: Client) -> None:
     with TestService():
         html = publish(operator, {"type": "Changed", "lines": "1"})
         kept = realtime.history("orders:1")
-
     assert MISFIT in html
     assert "Nothing was published." in html
     assert kept == []
@@ -115,11 +113,9 @@ def test_option_lets_them_through_with_a_warning_or_without(
     operator: Client, settings: Settings, mode: str, warns: bool
 ) -> None:
     settings.REALTIME = {**OPTIONS, "typed_channels": mode}
-
     with TestService():
         html = publish(operator, {"type": "Changed", "lines": "1"})
         kept = realtime.history("orders:1")
-
     assert "Published into orders:1." in html
     assert (MISFIT in html) is warns
     assert len(kept) == 1

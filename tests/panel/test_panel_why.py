@@ -190,9 +190,7 @@ def test_user_with_as_many_subscriptions_as_one_may_have_is_refused_for_that(
     reports = [ClientReport("c", "websocket", 1.0, len(names), names, None) for names in channels]
     surveyed = SurveyResult([ConnectionsAnswer("U", "n", len(reports), reports)], [])
     monkeypatch.setattr(service, "connections", lambda _user: surveyed)
-
     html = page(admin_client, user="17", channel="chat:a", action="subscribe")
-
     full = "The user has as many subscriptions at this node as one may."
     assert (full in words(html)) is told
 

@@ -113,9 +113,7 @@ def test_times_of_postgresql_alone_keep_no_row_waiting(
     with connections[database].cursor() as cursor:
         cursor.execute("UPDATE realtime_pending SET due = %s", [due])
     realtime.publish("orders:1", 2, durable=True, using=database)
-
     relaying.look()
-
     assert data("orders:1") == [2]
     assert relaying.counters.failures == 0
 
@@ -177,9 +175,7 @@ def test_rows_that_share_a_reason_are_parked_together(
     bad = [row(name, **fields) for _ in range(2000)]
     good = name if fields else beside(name)
     write([*bad[:1000], row(good, data="1"), *bad[1000:], row(good, data="2")], database)
-
     assert relay_all(relaying, monkeypatch) == [name] * waits
-
     assert data(good) == [1, 2]
     assert (relaying.counters.relayed, relaying.counters.parked) == (2, 2000)
 
@@ -194,7 +190,5 @@ def test_lease_without_an_end_keeps_no_relay_of_postgresql_waiting(
     with connections[database].cursor() as cursor:
         cursor.execute("UPDATE realtime_pending_relay SET until = 'infinity'")
     realtime.publish("orders:1", 1, durable=True, using=database)
-
     relaying.look()
-
     assert data("orders:1") == [1]

@@ -65,9 +65,7 @@ def test_row_that_nobody_can_publish_is_parked_and_others_go_on(
 ) -> None:
     monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     row = bad_row(**fields)
-
     relay.look(LOOKS)
-
     assert data(NEIGHBOUR) == [2]
     row.refresh_from_db()
     assert (row.due, row.attempts) == (None, MAX_ATTEMPTS if "channel" in fields else 1)
@@ -83,9 +81,7 @@ def test_count_of_attempts_may_be_anything(
     row = bad_row()
     change_by_hand("attempts", attempts)
     change_by_hand("channel", "gone:1")
-
     relay.look(LOOKS)
-
     assert data(NEIGHBOUR) == [2]
     row.refresh_from_db()
     assert (row.due, row.attempts) == (None, MAX_ATTEMPTS)
@@ -127,9 +123,7 @@ def test_row_that_was_due_long_ago_is_published_and_counted(relay: Relaying, due
     oldest = serving.pending.overview().oldest
     assert oldest is not None
     assert 120 <= oldest < 180
-
     relay.look()
-
     assert data("orders:bad") == [1]
 
 
@@ -163,11 +157,9 @@ def test_signals_of_the_site_hear_nothing_of_rows(
     monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     bad_row(channel="gone:1")
     assert serving.pending is not None
-
     with failing_receivers():
         relay.look(LOOKS)
         assert serving.pending.drop() == 1
-
     assert data(NEIGHBOUR) == [2]
     assert not Pending.objects.exists()
 
@@ -226,9 +218,7 @@ def test_row_larger_than_any_publication_is_parked(
     for place in (reading, publications):
         monkeypatch.setattr(place, "MAX_LENGTH", reading.SHORT)
     row = bad_row(data=json.dumps("x" * 2 * reading.SHORT))
-
     relay.look(LOOKS)
-
     assert data(NEIGHBOUR) == [2]
     row.refresh_from_db()
     assert row.due is None
@@ -273,10 +263,8 @@ def test_of_two_operators_who_act_on_a_row_one_does(relay: Relaying) -> None:
     row = bad_row(due=None)
     assert serving.pending is not None
     pending, key = serving.pending, row.key.hex
-
     with failing_receivers():
         done = [pending.retry([key]), pending.drop([key]), pending.retry([key])]
-
     assert done == [1, 0, 0]
     relay.look()
     assert data("orders:bad") == [1]

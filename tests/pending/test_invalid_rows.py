@@ -181,9 +181,7 @@ def test_parked_row_that_cannot_be_read_can_be_listed_and_dropped(column: str, v
     Pending.objects.update(due=None)
     change_by_hand(column, value)
     assert serving.pending is not None
-
     parked = serving.pending.parked(10)
-
     assert len(parked) == 2
     json.dumps([row._replace(created=None) for row in parked])
     assert serving.pending.drop([row.key for row in parked]) == 2
@@ -220,7 +218,5 @@ def test_rows_go_out_where_their_shard_was_changed_in_the_other_table(
         change = "UPDATE realtime_pending_relay SET shard = %s WHERE shard = %s"
         cursor.execute(change, [shard, shard_of(NEIGHBOUR)])
     bad_row()
-
     relay.look()
-
     assert data(NEIGHBOUR) == [2]

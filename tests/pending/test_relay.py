@@ -46,9 +46,7 @@ def test_every_shard_gets_its_turn_while_all_are_busy(
     for number in range(3):
         realtime.broadcast(channels.values(), number, durable=True)
     monkeypatch.setattr(module, "BATCH", module.SHARDS_AT_ONCE)  # a row of each shard
-
     relay.look(SHARDS // module.SHARDS_AT_ONCE)
-
     assert [data(channel) for channel in channels.values()] == [[0]] * SHARDS
 
 
@@ -216,7 +214,6 @@ def test_command_shows_retries_and_drops_parked_rows(
 ) -> None:
     refused(options, monkeypatch)
     relay.look(1 + SHARDS)
-
     [one, other] = call_json("pending")["rows"]
     assert "0 rows waiting; 0 scheduled; 2 parked." in call("pending")
     assert call("pending", one["key"], "--drop") == "1 row dropped."
@@ -235,9 +232,7 @@ def test_check_of_a_database_warns_of_rows_that_wait() -> None:
     realtime.publish("orders:1", 1, durable=True)
     assert run_checks(tags=[TAG], databases=["default"]) == run_checks(tags=[TAG])
     Pending.objects.update(created=now() - timedelta(minutes=2))
-
     found = [message.id for message in run_checks(tags=[TAG], databases=["default"])]
-
     assert "realtime.W034" in found
     assert "realtime.W034" not in [message.id for message in run_checks(tags=[TAG])]
     assert "realtime.W034" not in [m.id for m in run_checks(tags=[TAG], databases=["other"])]

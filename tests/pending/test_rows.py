@@ -71,7 +71,6 @@ async def test_coroutines_write_rows_too() -> None:
     await realtime.apublish("orders:1", 1, durable=True)
     await realtime.apublish_many([("orders:2", 1)], at=timedelta(hours=1))
     await realtime.abroadcast(["orders:3"], 1, durable=True)
-
     assert [row.channel async for row in Pending.objects.order_by("id")] == [
         "orders:1",
         "orders:2",
@@ -182,7 +181,6 @@ def test_outbox_has_them_in_a_test_that_is_never_committed() -> None:
         with transaction.atomic():
             realtime.publish("orders:2", 2, durable=True)
             transaction.set_rollback(True)
-
     assert outbox == [("orders:1", 1)]
 
 

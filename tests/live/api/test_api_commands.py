@@ -40,9 +40,7 @@ METHODS: dict[str, tuple[int, Any, Any]] = {
 def test_method_is_a_name_in_any_case_or_a_number(server: Server, method: str) -> None:
     number, params, reply = METHODS[method]
     spellings: list[str | int] = [method, method.upper(), method.title(), number]
-
     answer = post(server, b"".join(line(spelling, params) for spelling in spellings))
-
     assert answer.replies == [reply] * len(spellings)
 
 
@@ -53,16 +51,13 @@ def test_method_without_params_is_a_name_in_any_case_or_a_number(
     server: Server, number: int, name: str, key: str
 ) -> None:
     spellings: list[str | int] = [name, name.upper(), name.title(), number]
-
     replies = post(server, b"".join(line(spelling) for spelling in spellings)).replies
-
     assert [list(reply["result"]) for reply in replies] == [[key]] * len(spellings)
 
 
 @pytest.mark.parametrize("number", [11, 12, 77, -1])
 def test_number_of_no_method_gets_error_104(server: Server, number: int) -> None:
     answer = post(server, line(number, {"method": ""}, id=5))
-
     assert answer.status == 200
     assert answer.body == b'{"id":5,"error":{"code":104,"message":"method not found"}}\n'
 
@@ -70,9 +65,7 @@ def test_number_of_no_method_gets_error_104(server: Server, number: int) -> None
 def test_command_without_a_method_publishes(server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
     body = json.dumps({"params": {"channel": channel, "data": "x"}}).encode()
-
     assert post(server, body).body == b'{"result":{}}\n'
-
     (publication,) = server.api("history", channel=channel)["result"]["publications"]
     assert publication["data"] == "x"
 
@@ -86,7 +79,6 @@ def test_command_with_nothing_in_it_is_a_publish_without_params(
 
 def test_null_command_among_others_is_answered_in_its_place(server: Server) -> None:
     answer = post(server, b'{"id":1,"method":"info"}\nnull\n{"id":3,"method":"info"}')
-
     assert [reply.get("id") for reply in answer.replies] == [1, None, 3]
     assert answer.replies[1] == {"error": BAD_REQUEST}
 
@@ -115,7 +107,6 @@ def test_keys_are_matched_in_any_case_and_unknown_ones_are_ignored(
 @pytest.mark.parametrize("command_id", [1, 77, 4294967295])
 def test_id_is_repeated_in_front_of_result_and_error(server: Server, command_id: int) -> None:
     body = line("disconnect", {"user": "nobody"}, id=command_id) + line("publish", id=command_id)
-
     assert post(server, body).body == (
         b'{"id":%d,"result":{}}\n{"id":%d,"error":{"code":107,"message":"bad request"}}\n'
         % (command_id, command_id)
@@ -124,14 +115,12 @@ def test_id_is_repeated_in_front_of_result_and_error(server: Server, command_id:
 
 def test_without_an_id_or_with_id_0_the_reply_has_none(server: Server) -> None:
     body = line("disconnect", {"user": "nobody"}) + line("disconnect", {"user": "nobody"}, id=0)
-
     assert post(server, body).body == b'{"result":{}}\n{"result":{}}\n'
 
 
 def test_ids_need_neither_order_nor_uniqueness(server: Server) -> None:
     ids = [9, 3, 3, 1, 9]
     body = b"".join(line("disconnect", {"user": "nobody"}, id=number) for number in ids)
-
     assert [reply["id"] for reply in post(server, body).replies] == ids
 
 
@@ -157,9 +146,7 @@ def test_commands_follow_each_other_in_any_layout(
         json.dumps({"id": n, "method": "disconnect"}, indent=2 if indented else None)
         for n in (1, 2, 3)
     ]
-
     answer = post(server, layout.format(*commands).encode())
-
     assert answer.replies == [{"id": n, "error": BAD_REQUEST} for n in (1, 2, 3)]
 
 
@@ -219,9 +206,7 @@ async def test_subscriber_gets_thousands_of_publications_of_one_body_in_order(
     client = await connect(server)
     await client.result("subscribe", {"channel": unique})
     body = b"".join(line("publish", {"channel": unique, "data": n}) for n in range(count))
-
     answer = await asyncio.to_thread(post, server, body)
-
     assert answer.body == b'{"result":{}}\n' * count
     assert [(await client.publication())["data"] for _ in range(count)] == list(range(count))
 
@@ -325,7 +310,6 @@ def test_command_is_refused_with_the_code_of_its_first_failing_check(
     server: Server, method: str, code: int, params: Any
 ) -> None:
     answer = post(server, line(method, params))
-
     assert answer.status == 200
     assert answer.replies == [{"error": {"code": code, "message": MESSAGES[code]}}]
 
@@ -337,12 +321,10 @@ PARAMS = ["null", '"x"', "5", "[]", "true", '["channel","kept:a"]']
 @pytest.mark.parametrize("method", METHODS)
 def test_params_that_are_no_object_get_error_107(server: Server, method: str, params: str) -> None:
     answer = post(server, f'{{"method":"{method}","params":{params}}}'.encode())
-
     assert answer.replies == [{"error": BAD_REQUEST}]
 
 
 @pytest.mark.parametrize("params", ["null", '"x"', "5", "[]", '{"a":1}'])
 def test_channels_and_info_do_not_look_at_params(server: Server, params: str) -> None:
     body = f'{{"method":"channels","params":{params}}}{{"method":"info","params":{params}}}'
-
     assert [list(reply) for reply in post(server, body.encode()).replies] == [["result"]] * 2

@@ -31,7 +31,6 @@ VALID_HEADERS = {
 @pytest.mark.parametrize("value", VALID_HEADERS.values(), ids=VALID_HEADERS)
 def test_key_in_the_header_is_accepted(server: Server, value: str) -> None:
     answer = post(server, COMMAND, headers={"Authorization": value})
-
     assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
 
 
@@ -55,7 +54,6 @@ INVALID_HEADERS = {
 @pytest.mark.parametrize("value", INVALID_HEADERS.values(), ids=INVALID_HEADERS)
 def test_anything_else_in_the_header_gets_401(server: Server, value: str) -> None:
     answer = post(server, COMMAND, headers={"Authorization": value})
-
     assert (answer.status, answer.body) == (401, b"")
     assert answer.headers["WWW-Authenticate"] is None
 
@@ -78,7 +76,6 @@ def test_key_in_the_query_is_accepted_whatever_the_header_says(
     server: Server, query: str, headers: Mapping[str, str]
 ) -> None:
     answer = post(server, COMMAND, path=f"/api?{query}", headers=headers)
-
     assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
 
 
@@ -100,7 +97,6 @@ def test_anything_else_in_the_query_gets_401(
     server: Server, query: str, headers: Mapping[str, str]
 ) -> None:
     answer = post(server, COMMAND, path=f"/api?{query}", headers=headers)
-
     assert (answer.status, answer.body) == (401, b"")
 
 
@@ -110,7 +106,6 @@ def test_right_header_is_enough_beside_a_wrong_query(server: Server) -> None:
 
 def test_key_in_the_body_is_not_accepted(server: Server) -> None:
     headers = {"Content-Type": "application/x-www-form-urlencoded"}
-
     assert post(server, f"api_key={API_KEY}".encode(), headers=headers).status == 401
 
 
@@ -126,9 +121,7 @@ def test_key_of_any_characters_is_accepted_in_the_query(
     serve: Callable[..., Server], shell: str
 ) -> None:
     server = start(serve, shell, api_key=SPECIAL_KEY)
-
     answer = post(server, line("info"), path=f"/api?api_key={quote(SPECIAL_KEY)}", headers={})
-
     assert answer.status == 200
 
 
@@ -138,7 +131,6 @@ def test_key_of_any_characters_is_accepted_in_the_header(
 ) -> None:
     server = start(serve, shell, api_key=SPECIAL_KEY)
     utf_8 = f"apikey {SPECIAL_KEY}".encode().decode("latin-1")  # headers travel as Latin-1
-
     assert post(server, line("info"), headers={"Authorization": utf_8}).status == 200
 
 
@@ -149,7 +141,6 @@ def test_key_with_the_byte_of_a_next_line_is_accepted_in_the_header(
     # the UTF-8 of Å ends with 0x85; daphne itself refuses headers with that byte
     server = start(serve, shell, api_key="Åà-Å")
     utf_8 = "apikey Åà-Å".encode().decode("latin-1")
-
     assert post(server, line("info"), headers={"Authorization": utf_8}).status == 200
     wrong = utf_8[:-1] + "x"
     assert post(server, line("info"), headers={"Authorization": wrong}).status == 401
@@ -166,7 +157,6 @@ def test_without_the_option_api_key_every_request_is_refused(
     serve: Callable[..., Server], shell: str, path: str, headers: Mapping[str, str]
 ) -> None:
     answer = post(start(serve, shell, api_key=""), line("info"), path=path, headers=headers)
-
     assert (answer.status, answer.body) == (401, b"")
 
 
@@ -176,7 +166,6 @@ def test_api_insecure_removes_the_key(
     serve: Callable[..., Server], shell: str, headers: Mapping[str, str]
 ) -> None:
     server = start(serve, shell, api_insecure=True, api_key="")
-
     assert post(server, line("info"), headers=headers).status == 200
 
 
@@ -185,7 +174,6 @@ def test_api_insecure_does_not_remove_the_rule_of_post(
     serve: Callable[..., Server], shell: str
 ) -> None:
     server = start(serve, shell, api_insecure=True, api_key="")
-
     assert post(server, line("info"), method="GET").status == 405
 
 
@@ -197,11 +185,9 @@ def test_disabled_api_is_not_found(serve: Callable[..., Server], shell: str, ver
 
 def test_key_in_the_query_is_not_written_into_the_log(own_server: Callable[..., Server]) -> None:
     server = own_server(server="realtime")
-
     accepted = post(server, line("info"), path=f"/api?api_key={API_KEY}", headers={})
     refused = post(server, line("info"), path=f"/api?api_key={API_KEY}x", headers={})
     server.stop()  # after which the log is complete
-
     assert (accepted.status, refused.status) == (200, 401)
     assert "Listening" in server.log
     assert API_KEY not in server.log

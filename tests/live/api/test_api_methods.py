@@ -59,10 +59,8 @@ async def test_publish_answers_the_position(
     channel = f"kept:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     first = result(server, "publish", channel=channel, data={"a": 1}, tags={"k": "v"})
     second = result(server, "publish", channel=channel, b64data=base64.b64encode(b"[2]").decode())
-
     assert (first["offset"], second["offset"]) == (1, 2)
     assert first["epoch"] == second["epoch"]
     assert [(await client.publication())["data"] for _ in range(2)] == [{"a": 1}, [2]]
@@ -78,9 +76,7 @@ async def test_publication_that_skips_history_is_delivered_only(
     channel = f"kept:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     assert result(server, "publish", channel=channel, data=1, skip_history=True) == {}
-
     assert (await client.publication())["data"] == 1
     assert result(server, "history", channel=channel, limit=-1)["publications"] == []
 
@@ -89,11 +85,9 @@ async def test_key_publishes_once(server: Server, connect: Callable[..., Any], u
     channel = f"kept:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     first = result(server, "publish", channel=channel, data=1, idempotency_key="k")
     again = result(server, "publish", channel=channel, data=2, idempotency_key="k")
     result(server, "publish", channel=channel, data=3, idempotency_key="")
-
     assert again == first
     assert [(await client.publication())["data"] for _ in range(2)] == [1, 3]
 
@@ -118,18 +112,15 @@ def test_data_that_are_absent_or_not_json_are_refused(
 def test_null_is_data(server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
     result(server, "publish", channel=channel, data=None)
-
     (kept,) = result(server, "history", channel=channel, limit=1)["publications"]
     assert kept["data"] is None
 
 
 def test_broadcast_answers_for_each_channel(server: Server, unique: str) -> None:
     channels = [f"kept:{unique}", "nope:a", unique, "", f"kept:{unique}"]
-
     first, second, third, fourth, fifth = result(server, "broadcast", channels=channels, data=1)[
         "responses"
     ]
-
     assert first["result"]["offset"] == 1
     assert (second, third, fourth) == (NOT_FOUND, {"result": {}}, BAD_REQUEST)
     assert fifth["result"]["offset"] == 2
@@ -149,10 +140,8 @@ async def test_unsubscribe_may_be_for_one_client(
     clients = [await connect(server, user=unique) for _ in range(2)]
     for client in clients:
         await client.result("subscribe", {"channel": unique})
-
     params = {"user": unique, "channel": unique, "client": clients[0].client}
     assert result(server, "unsubscribe", **params) == {}
-
     assert await clients[0].push() == {"type": 3, "channel": unique, "data": {}}
     result(server, "publish", channel=unique, data=1)
     assert (await clients[1].publication())["data"] == 1
@@ -199,9 +188,7 @@ async def test_refresh_closes_connections_that_have_expired(
     server: Server, connect: Callable[..., Any], unique: str, past: dict[str, Any]
 ) -> None:
     one, other = [await connect(server, user=unique) for _ in range(2)]
-
     assert result(server, "refresh", user=unique, client=one.client, **past) == {}
-
     assert (await one.closed())[0] == 3005
     assert result(server, "refresh", user=unique) == {}
     await other.result("subscribe", {"channel": unique})
@@ -212,11 +199,9 @@ async def test_refresh_sets_the_info_of_connections(
 ) -> None:
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
-
     result(server, "refresh", user=unique, expire_at=2**33, info={"n": 1.0})
     result(server, "refresh", user=unique)
     await client.result("subscribe", {"channel": channel})
-
     present = result(server, "presence", channel=channel)["presence"]
     assert present[client.client]["conn_info"] == {"n": 1.0}
 
@@ -303,9 +288,7 @@ def test_history_refuses_what_cannot_be(server: Server, unique: str) -> None:
 def test_removed_history_leaves_the_position(server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
     position = result(server, "publish", channel=channel, data=1)
-
     assert result(server, "history_remove", channel=channel) == {}
-
     assert result(server, "history", channel=channel, limit=-1) == {"publications": [], **position}
     assert call(server, "history_remove", channel="off:a") == NOT_AVAILABLE
 
@@ -381,7 +364,6 @@ def test_batch_without_commands_has_no_replies(server: Server, params: dict[str,
 
 def test_batch_is_bounded(server: Server) -> None:
     body = b'{"commands":[%b{}]}' % (b"{}," * 10_000)
-
     assert json.loads(send(server, "batch", body).body) == LIMIT_EXCEEDED
     in_a_batch = json.loads(send(server, "batch", b'{"commands":[{"batch":{}}]}').body)
     assert in_a_batch == {"replies": [METHOD_NOT_FOUND]}

@@ -39,7 +39,6 @@ def test_key_is_taken_from_its_header_first(
     server: Server, headers: Mapping[str, str], query: str, status: int
 ) -> None:
     answer = send(server, f"info{query}", b"{}", headers)
-
     assert answer.status == status
     assert status == 200 or answer.body == b""
 
@@ -47,7 +46,6 @@ def test_key_is_taken_from_its_header_first(
 @pytest.mark.parametrize("method", ["GET", "PUT", "DELETE", "OPTIONS"])
 def test_other_http_methods_get_405_before_the_key(server: Server, method: str) -> None:
     answer = post(server, b"{}", method=method, path="/api/info", headers={})
-
     assert (answer.status, answer.body) == (405, b"")
 
 
@@ -83,7 +81,6 @@ def test_other_paths_are_left_to_the_site(server: Server, name: str) -> None:
 )
 def test_body_of_another_shape_gets_400(server: Server, body: bytes) -> None:
     answer = send(server, "publish", body)
-
     assert (answer.status, answer.body) == (400, b"Bad Request\n")
 
 
@@ -115,7 +112,6 @@ def test_null_and_unknown_keys_are_as_nothing(server: Server, body: bytes) -> No
 
 def test_keys_are_taken_in_any_letter_case(server: Server, unique: str) -> None:
     body = json.dumps({"CHANNEL": f"kept:{unique}", "Data": 1}).encode()
-
     assert json.loads(send(server, "publish", body).body)["result"]["offset"] == 1
 
 
@@ -133,7 +129,6 @@ def test_error_mode_transport_answers_with_a_status(
     server: Server, name: str, params: dict[str, Any], status: int, code: int
 ) -> None:
     answer = send(server, name, json.dumps(params).encode(), TRANSPORT)
-
     assert answer.status == status
     assert json.loads(answer.body)["code"] == code
 
@@ -155,7 +150,5 @@ def test_answers_are_escaped_and_payloads_compact(server: Server, unique: str) -
     channel = f"kept:{unique}<&>"
     body = b'{"channel":"%b","data":{ "a": "<&>", "n": 1.0 }}' % channel.encode()
     send(server, "publish", body)
-
     answer = send(server, "history", b'{"channel":"%b","limit":1}' % channel.encode())
-
     assert rb'"data":{"a":"\u003c\u0026\u003e","n":1.0}' in answer.body

@@ -43,9 +43,7 @@ async def test_any_json_value_is_published(
 ) -> None:
     client = await connect(server)
     await subscribe(client, unique)
-
     assert server.api("publish", channel=unique, data=data) == {"result": {}}
-
     assert await client.push() == {"channel": unique, "data": {"data": data}}
 
 
@@ -115,9 +113,7 @@ def test_rules_for_clients_do_not_bind_the_api(server: Server, unique: str, name
 
 def test_channel_longer_than_allowed_is_refused(server: Server, unique: str) -> None:
     channel = f"kept:{unique}" + "x" * 1000
-
     error = server.api("publish", channel=channel, data=1)["error"]
-
     assert error == {"code": 106, "message": "limit exceeded"}
 
 
@@ -126,13 +122,11 @@ async def test_subscriber_of_another_channel_and_of_a_refused_publication_gets_n
 ) -> None:
     client = await connect(server)
     await subscribe(client, unique)
-
     for name in (f"{unique}b", f"off:{unique}", f"${unique}"):
         server.publish(name, 1)
     assert server.api("publish", channel=unique) == BAD_REQUEST
     assert server.api("broadcast", channels=[unique, 5], data=1) == BAD_REQUEST
     assert server.api("broadcast", channels=[unique]) == BAD_REQUEST
-
     await client.quiet()
 
 
@@ -145,9 +139,7 @@ async def test_broadcast_publishes_into_every_channel_as_often_as_it_is_named(
     channels = [f"{unique}a", f"off:{unique}", f"kept:{unique}", f"{unique}a"]
     client = await connect(server)
     await subscribe(client, *channels[:3])
-
     assert server.api("broadcast", channels=channels, data={"n": 1}) == {"result": {}}
-
     pushes = [await client.push() for _ in channels]
     assert [push["channel"] for push in pushes] == channels
     assert [push["data"]["data"] for push in pushes] == [{"n": 1}] * len(channels)
@@ -165,17 +157,13 @@ async def test_broadcast_publishes_before_the_failing_channel_and_not_after(
     before, after = f"{unique}a", f"{unique}b"
     client = await connect(server)
     await subscribe(client, before, after)
-
     assert server.api("broadcast", channels=[before, failing, after], data=1) == error
-
     assert await client.push() == {"channel": before, "data": {"data": 1}}
     await client.quiet()
 
 
 def test_broadcast_takes_null_as_data(server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
-
     assert server.api("broadcast", channels=[channel], data=None) == {"result": {}}
-
     (publication,) = server.api("history", channel=channel)["result"]["publications"]
     assert publication["data"] is None

@@ -101,7 +101,6 @@ async def test_options_that_hide_from_clients_do_not_hide_from_the_api(
     client = await connect(server)
     await subscribe(client, channel)
     server.publish(channel, 1)
-
     assert list(presence(server, channel)) == [client.client]
     assert server.api("presence_stats", channel=channel)["result"]["num_clients"] == 1
     assert [publication["data"] for publication in publications(server, channel)] == [1]
@@ -257,5 +256,4 @@ def test_info_has_another_uid_for_every_process(
         start(starter, "asgi").api("info")["result"]["nodes"][0]["uid"]
         for starter in (serve, own_server)
     }
-
     assert len(uids) == 2

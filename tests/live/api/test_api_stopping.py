@@ -64,6 +64,5 @@ async def test_server_stops_while_api_connections_are_open(
     server = own_server(server=server_name, **OPTIONS)
     with connection(server) as opened:
         assert send(opened, line("channels")).status == 200
-
         # `terminate` fails when the process does not end in time
         assert server.terminate() in (0, -signal.SIGTERM)

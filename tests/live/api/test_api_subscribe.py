@@ -49,5 +49,4 @@ def test_subscription_that_cannot_be_is_refused(
     server: Server, params: dict[str, Any], code: int
 ) -> None:
     answer = call(server, "subscribe", user="17", channel="kept:a", **params)
-
     assert answer["error"]["code"] == code

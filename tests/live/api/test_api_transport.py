@@ -55,14 +55,12 @@ def test_other_verbs_than_post_get_405_before_the_key_is_looked_at(
     server: Server, verb: str, headers: dict[str, str]
 ) -> None:
     answer = post(server, line("channels"), method=verb, headers=headers)
-
     assert (answer.status, answer.body) == (405, b"")
     assert not [name for name in answer.headers if name.lower().startswith("access-control-")]
 
 
 def test_missing_key_gets_401_with_an_empty_body(server: Server) -> None:
     answer = post(server, line("channels"), headers={})
-
     assert (answer.status, answer.body) == (401, b"")
     assert answer.headers["WWW-Authenticate"] is None
 
@@ -124,9 +122,7 @@ def test_commands_before_a_broken_one_are_executed_although_the_answer_is_a_bare
 ) -> None:
     channel = f"kept:{unique}"
     commands = [line("publish", {"channel": channel, "data": n}, id=n).strip() for n in (1, 2)]
-
     answer = post(server, separator.join([*commands, end]))
-
     assert_bad_request(answer)
     assert kept(server, channel) == [1, 2]
 
@@ -134,7 +130,6 @@ def test_commands_before_a_broken_one_are_executed_although_the_answer_is_a_bare
 @pytest.mark.parametrize("body", [b" ", b"\n", b" \t\r\n\n "], ids=["space", "line", "mixed"])
 def test_body_of_white_space_gets_an_empty_200(server: Server, body: bytes) -> None:
     answer = post(server, body, headers={**AUTHORIZED, "Content-Type": "application/json"})
-
     assert (answer.status, answer.body) == (200, b"")
     assert answer.headers["Content-Type"] == "application/json"
 
@@ -154,16 +149,13 @@ def test_content_type_is_not_checked_and_comes_back_as_it_was(
     server: Server, unique: str, content_type: str
 ) -> None:
     body = line("publish", {"channel": unique, "data": 1})
-
     answer = post(server, body, headers={**AUTHORIZED, "Content-Type": content_type})
-
     assert (answer.status, answer.body) == (200, b'{"result":{}}\n')
     assert answer.headers["Content-Type"] == content_type
 
 
 def test_without_a_content_type_the_answer_has_an_empty_one(server: Server, unique: str) -> None:
     answer = post(server, line("publish", {"channel": unique, "data": 1}))
-
     assert answer.status == 200
     assert answer.headers["Content-Type"] == ""
 
@@ -185,13 +177,11 @@ def test_what_the_request_accepts_does_not_matter(server: Server, accept: str) -
 @pytest.mark.parametrize("query", ["format=xml", "format=json", "version=2", "x=%FF"])
 def test_other_query_parameters_do_not_matter(server: Server, query: str) -> None:
     answer = post(server, line("presence", {"channel": "kept:"}), path=f"/api?{query}")
-
     assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
 
 
 def test_errors_have_status_200(server: Server) -> None:
     answer = post(server, line("publish", {"channel": "nope:a", "data": 1}))
-
     assert answer.status == 200
     assert answer.body == b'{"error":{"code":102,"message":"namespace not found"}}\n'
 
@@ -212,9 +202,7 @@ def test_connection_is_of_use_after_every_kind_of_answer(server: Server) -> None
 
 def test_body_as_large_as_django_permits_is_read(server: Server) -> None:
     command = line("presence", {"channel": "kept:"})
-
     answer = post(server, command + b" " * (BODY_LIMIT - len(command)))
-
     assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
 
 
@@ -248,7 +236,6 @@ def test_refusals_have_the_content_of_the_document(
     server: Server, path: str, status: int, request_of_it: dict[str, Any]
 ) -> None:
     answer = post(server, path=path, **request_of_it)
-
     described = openapi.document("1")["paths"][path]["post"]["responses"][str(status)]["content"]
     sent = answer.headers.get("Content-Type", "").partition(";")[0]
     assert (answer.status, bool(answer.body)) == (status, bool(described))
@@ -257,9 +244,7 @@ def test_refusals_have_the_content_of_the_document(
 
 def test_body_in_chunks_is_read(server: Server) -> None:
     command = line("presence", {"channel": "kept:"})
-
     answer = post(server, iter([command[:7], command[7:11], command[11:]]))
-
     assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
 
 
@@ -274,7 +259,5 @@ def test_versions_of_the_site_s_own_api_are_not_asked_for(
     shells = SHELLS[shell]
     settings = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_versioned"}
     server = serve(**{**shells, "environment": {**shells.get("environment", {}), **settings}})
-
     answer = post(server, line("channels"))
-
     assert (answer.status, answer.body) == (200, b'{"result":{"channels":[]}}\n')

@@ -51,13 +51,11 @@ async def test_unsubscribe_and_disconnect(
 ) -> None:
     client = await connect(server, user=unique)
     await subscribe(client, f"{unique}a", f"{unique}b")
-
     cent.unsubscribe(unique, f"{unique}a")
     assert await client.push() == {"type": 3, "channel": f"{unique}a", "data": {}}
     cent.unsubscribe(unique)
     assert await client.push() == {"type": 3, "channel": f"{unique}b", "data": {}}
     cent.disconnect(unique)
-
     assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
 
 
@@ -67,7 +65,6 @@ async def test_presence_and_its_stats(
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
     await subscribe(client, channel)
-
     assert cent.presence(channel) == {client.client: {"user": unique, "client": client.client}}
     # this version has no method of its own for it
     assert cent.send("presence_stats", {"channel": channel}) == [
@@ -79,16 +76,13 @@ def test_history_and_its_removal(cent: Client, unique: str) -> None:
     channel = f"kept:{unique}"
     cent.publish(channel, {"n": 1})
     cent.publish(channel, {"n": 2})
-
     assert [kept["data"] for kept in cent.history(channel)] == [{"n": 1}, {"n": 2}]
     cent.history_remove(channel)
-
     assert cent.history(channel) == []
 
 
 def test_info(cent: Client) -> None:
     (node,) = cent.info()["nodes"]
-
     assert node["version"] == realtime.__version__
 
 
@@ -123,16 +117,13 @@ ERRORS: dict[str, tuple[list[Any], int, str]] = {
 @pytest.mark.parametrize("method", ERRORS)
 def test_errors_are_raised(cent: Client, method: str) -> None:
     arguments, code, message = ERRORS[method]
-
     with pytest.raises(ResponseError) as caught:
         getattr(cent, method)(*arguments)
-
     assert caught.value.args == ({"code": code, "message": message},)
 
 
 def test_wrong_key_is_refused(server: Server) -> None:
     client = Client(server.address, api_key="wrong", timeout=10)
-
     with client.session, pytest.raises(RequestException, match="wrong status code: 401"):
         client.info()
 
@@ -140,6 +131,5 @@ def test_wrong_key_is_refused(server: Server) -> None:
 @pytest.mark.parametrize("suffix", ["/", "/api", "/api/"])
 def test_address_may_have_any_ending(server: Server, suffix: str) -> None:
     client = Client(server.address + suffix, api_key=API_KEY, timeout=10)
-
     with client.session:
         assert client.info()["nodes"]

@@ -51,7 +51,6 @@ def test_types_of_the_client_are_strict(made: Path) -> None:
     (made / "mypy.ini").write_text(MYPY)
     # beside the client, so that mypy takes nothing else of the tests
     (made / SESSION.name).write_text(SESSION.read_text())
-
     run_tool(made, "mypy", "--config-file", "mypy.ini", SESSION.name, "generated_client")
 
 

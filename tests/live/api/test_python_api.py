@@ -206,7 +206,6 @@ def test_errors_are_those_of_the_http_api(
     server: Server, place: str, function: str, arguments: list[Any], error: tuple[str, int, str]
 ) -> None:
     outcome = call(server, place, function, *arguments)
-
     assert (outcome["error"], outcome["code"], outcome["message"]) == error
 
 
@@ -228,7 +227,6 @@ def test_data_without_a_json_form_are_a_type_error(
     server: Server, unique: str, place: str, name: str
 ) -> None:
     data = {"$object": name}
-
     assert call(server, place, "publish", unique, data)["error"] == "TypeError"
     assert call(server, place, "broadcast", [unique], data)["error"] == "TypeError"
 
@@ -236,7 +234,6 @@ def test_data_without_a_json_form_are_a_type_error(
 @pytest.mark.parametrize("place", ["sync-view", "async-view"])
 def test_endlessly_nested_data_are_a_value_error(server: Server, unique: str, place: str) -> None:
     outcome = call(server, place, "publish", unique, {"$object": "endless"})
-
     assert outcome["error"] == "ValueError"
 
 
@@ -253,9 +250,7 @@ async def test_python_data_are_published_in_their_json_form(
 ) -> None:
     client = await connect(server)
     await subscribe(client, unique)
-
     assert call(server, "sync-view", "publish", unique, {"$object": name}) == {"result": None}
-
     assert await client.publication() == {"data": PYTHON_DATA[name]}
 
 
@@ -264,9 +259,7 @@ def test_sync_function_on_an_event_loop_is_an_error_that_names_the_async_version
     server: Server, unique: str, place: str
 ) -> None:
     channel = f"kept:{unique}"
-
     outcome = call(server, place, "publish", channel, 1)
-
     assert outcome["error"] == "RuntimeError"
     assert "apublish" in outcome["message"]
     assert call(server, "sync-view", "history", channel) == {"result": []}
@@ -278,9 +271,7 @@ def test_view_publishes_although_no_client_was_ever_there(
     own_server: Callable[..., Server], server_name: str, place: str
 ) -> None:
     server = own_server(server=server_name, **OPTIONS)
-
     offset, epoch = call(server, place, "publish", "kept:a", 1)["result"]
-
     assert (offset, bool(epoch)) == (1, True)
     (kept,) = call(server, place, "history", "kept:a")["result"]
     assert kept["data"] == 1
@@ -292,5 +283,4 @@ def test_many_threads_may_call_at_once(server: Server, unique: str) -> None:
         outcomes = list(
             threads.map(lambda n: call(server, "thread", "publish", channel, n), range(40))
         )
-
     assert sorted(outcome["result"][0] for outcome in outcomes) == [*range(1, 41)]

@@ -95,9 +95,7 @@ def test_functions_and_their_async_versions_raise_not_serving() -> None:
 
 def test_uncaught_not_serving_ends_a_program_with_the_advice_last() -> None:
     code = SET_UP + "realtime.publish('a', 1)"
-
     finished = run(["-c", code], {"DJANGO_SETTINGS_MODULE": "tests.settings"})
-
     assert finished.returncode == 1
     last = finished.stderr.strip().splitlines()[-1]
     assert "NotServing: " in last
@@ -111,16 +109,13 @@ def test_not_serving_is_not_an_error_of_the_protocol() -> None:
 def test_shell_of_the_ready_site_gets_advice(tmp_path: Path) -> None:
     code = "import realtime\ntry:\n    realtime.publish('a', 1)\n"
     code += "except realtime.NotServing as error:\n    print(error)"
-
     finished = run(["manage.py", "shell", "-c", code], {"DJANGO_DATA_DIR": str(tmp_path)})
-
     assert finished.returncode == 0, finished.stderr
     assert finished.stdout.strip().endswith(ADVICE)
 
 
 def test_data_without_a_json_form_are_a_type_error_here_too() -> None:
     code = SET_UP + "try:\n    realtime.publish('a', object())\nexcept TypeError:\n    print('yes')"
-
     assert output(code, DJANGO_SETTINGS_MODULE="tests.settings") == "yes\n"
 
 
@@ -138,13 +133,11 @@ LAZY = {
 @pytest.mark.parametrize("statement", LAZY.values(), ids=LAZY)
 def test_importing_does_not_import_django(statement: str) -> None:
     code = f"{statement}\nimport sys\nprint([n for n in sys.modules if n.startswith('django')])"
-
     assert output(code) == "[]\n"
 
 
 def test_every_function_and_its_async_version_can_be_imported_and_is_documented() -> None:
     names = {*FUNCTIONS, *(f"a{name}" for name in FUNCTIONS)}
-
     others = {name for name in realtime.__all__ if name[0].isupper()}  # exceptions and results
     assert set(realtime.__all__) == names | others | {"channel", "observer_token"}
     assert [name for name in names if not getattr(realtime, name).__doc__] == []

@@ -56,9 +56,7 @@ async def test_publications_of_a_transaction_go_out_after_its_commit(
     channel = f"kept:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     assert do(server, "atomic", channel=channel) == [[], [1, 2, 3]]
-
     assert [(await client.publication())["data"] for _ in range(3)] == [1, 2, 3]
     await client.quiet()
 
@@ -69,9 +67,7 @@ async def test_publications_of_a_rolled_back_transaction_go_nowhere(
     channel = f"kept:{unique}"
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
-
     assert do(server, "rolled_back", channel=channel) == []
-
     await client.quiet()
 
 
@@ -90,9 +86,7 @@ def test_handler_of_a_saved_row_publishes_what_is_committed(
     server: Server, unique: str, undo: bool
 ) -> None:
     channel = f"watched:{unique}"
-
     outcome = do(server, "save", channel=channel, undo=undo)
-
     published = [] if undo else [{"saved": channel, "created": True}]
     assert outcome == [[], published]
 
@@ -101,7 +95,6 @@ def test_mistakes_in_a_transaction_are_raised_there_and_nothing_is_published(
     server: Server, unique: str
 ) -> None:
     outcome = do(server, "refused", channel=f"kept:{unique}")
-
     assert outcome == [["NamespaceNotFound", "BadRequest", "TypeError"], []]
 
 
@@ -114,9 +107,7 @@ async def test_publication_of_an_atomic_request_goes_out_at_its_end(
     channel = f"kept:{unique}"
     client = await connect(atomic_server)
     await client.result("subscribe", {"channel": channel})
-
     assert do(atomic_server, "in_request", channel=channel, fail=False) == []
-
     assert (await client.publication())["data"] == 1
 
 
@@ -126,10 +117,8 @@ async def test_publication_of_an_atomic_request_that_fails_goes_nowhere(
     channel = f"kept:{unique}"
     client = await connect(atomic_server)
     await client.result("subscribe", {"channel": channel})
-
     address = f"{atomic_server.address}/do/in_request"
     answer = httpx.post(address, json={"channel": channel, "fail": True}, timeout=20)
-
     assert answer.status_code == 500
     await client.quiet()
     assert atomic_server.api("history", channel=channel)["result"]["publications"] == []

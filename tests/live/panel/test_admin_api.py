@@ -77,7 +77,6 @@ WAYS: dict[str, dict[str, Any]] = {
 @pytest.mark.parametrize("way", WAYS)
 def test_password_gives_a_token(ask: Ask, way: str) -> None:
     response = ask(AUTH, **WAYS[way])
-
     assert response.status_code == 200
     assert response.headers["Content-Type"] == "application/json"
     assert response.text.endswith("}\n")
@@ -136,7 +135,6 @@ def test_too_many_attempts_are_answered_429_whatever_the_password(ask: Ask) -> N
     begin_counting()
     wrong = [ask(AUTH, data={"password": "no"}).status_code for _ in range(10)]
     responses = [ask(AUTH, data={"password": given}) for given in ("no", PASSWORD)]
-
     assert wrong == [400] * 10
     assert [response.status_code for response in responses] == [429, 429]
     assert len({response.content for response in responses}) == 1
@@ -257,11 +255,9 @@ async def test_actions_of_the_reference_panel_do_their_work(
 
 def test_bodies_and_statuses_are_those_of_the_server_api(ask: Ask, token: str) -> None:
     headers = {"Authorization": f"token {token}", "Content-Type": "text/special"}
-
     empty = ask(API, content=b"", headers=headers)
     broken = ask(API, content=b"{", headers=headers)
     good = ask(API, content=b'{"id":3,"method":"presence","params":{}}', headers=headers)
-
     assert [(r.status_code, r.text) for r in (empty, broken)] == [(400, "Bad Request\n")] * 2
     assert good.headers["Content-Type"] == "text/special"
     assert good.json() == {"id": 3, "error": {"code": 107, "message": "bad request"}}

@@ -56,10 +56,8 @@ async def test_overview_follows_the_service_without_being_loaded_again(
     browser.execute_script("window.neverLoadedAgain = true")
     # those of earlier tests leave while the page is there
     wait_for(browser, lambda: tile(browser, "Channels") == "0", "no channels")
-
     await guests.open("17", unique)
     wait_for(browser, lambda: tile(browser, "Channels") == "1", "the channel")
-
     assert browser.execute_script("return window.neverLoadedAgain")
 
 
@@ -72,7 +70,6 @@ def test_page_follows_the_theme_of_the_admin(browser: Chrome, visit: Visit, page
         visit(page, channel="demo:lobby")
         body = browser.find_element(By.TAG_NAME, "body")
         backgrounds.add(body.value_of_css_property("background-color"))
-
     assert len(backgrounds) == 2
 
 
@@ -142,10 +139,8 @@ def test_escape_closes_the_palette_and_the_focus_returns(browser: Chrome, visit:
     visit("publication")
     browser.execute_script("document.querySelector('#editor textarea').focus()")
     before = browser.switch_to.active_element
-
     press_shortcut(browser)
     inside = browser.switch_to.active_element
     inside.send_keys(Keys.ESCAPE)
-
     assert inside.get_attribute("role") == "combobox"
     wait_for(browser, lambda: browser.switch_to.active_element == before, "the editor")

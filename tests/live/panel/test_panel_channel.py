@@ -60,9 +60,7 @@ async def test_presence_shows_client_user_and_info(
     channel = f"demo:{unique}"
     known = await guests.open("17", channel, info={"name": "Ada"})
     anonymous = await guests.open("", channel)
-
     html = section(shown(operator, channel), "clients")
-
     assert users_in(html) == ["anonymous", "17"]
     assert html.index(anonymous.client) < html.index(known.client)
     assert data_in(html) == ['{"name": "Ada"}']
@@ -128,9 +126,7 @@ def test_history_is_shown_newest_first_with_offset_and_uid(
     panel_server.publish(channel, {"n": 1}, {"n": 2})
     history = panel_server.api("history", channel=channel)
     uids = [publication["uid"] for publication in history["publications"]]
-
     html = section(shown(operator, channel), "history")
-
     assert OFFSET.findall(html) == ["2", "1"]
     assert data_in(html) == ['{"n": 2}', '{"n": 1}']
     assert 0 < html.index(uids[1]) < html.index(uids[0])
@@ -271,9 +267,7 @@ def test_hostile_name_is_shown_as_text_and_kept_in_links(
     operator: httpx.Client, unique: str, name: str
 ) -> None:
     channel = f"demo:{unique}{name}"
-
     html = shown(operator, channel)
-
     assert "<script>" not in html
     assert "<img src=x" not in html
     assert f'<h2 class="panel-subject"><bdi class="panel-name">{channel}</bdi>' in unescape(html)

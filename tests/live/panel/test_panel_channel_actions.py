@@ -78,9 +78,7 @@ def test_viewer_sees_no_link_to_act_and_is_refused(
 ) -> None:
     channel = f"demo:{unique}"
     panel_server.publish(channel, 1)
-
     html = shown(viewer, channel)
-
     assert "/remove/" not in html
     assert "/publication/" not in html
     assert viewer.get(remove_path(channel)).status_code == 403

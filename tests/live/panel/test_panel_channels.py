@@ -58,10 +58,8 @@ async def test_list_is_paged_and_search_goes_along(
 ) -> None:
     names = [f"{unique}-{number:03}" for number in range(PAGE_SIZE + 10)]
     await guests.open("17", *names)
-
     first = listed(operator, q=unique)
     second = listed(operator, q=unique, page=2)
-
     assert list(rows(first)) == names[:PAGE_SIZE]
     assert list(rows(second)) == names[PAGE_SIZE:]
     assert f'href="{page_path("channels", q=unique, page=2)}"' in unescape(first)
@@ -82,9 +80,7 @@ async def test_list_that_is_cut_says_so_and_search_finds_the_rest(
     names = [f"{unique}-{number:05}" for number in range(LISTED + 5)]
     for start in range(0, len(names), PER_CONNECTION):
         await guests.open("17", *names[start : start + PER_CONNECTION])
-
     html = listed(operator, q=unique)
-
     note = f"The list is incomplete: it shows the first {LISTED:,} of {len(names):,} channels."
     assert note in html
     assert list(rows(html)) == names[:PAGE_SIZE]

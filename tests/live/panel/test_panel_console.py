@@ -82,9 +82,7 @@ async def test_reading_shows_request_and_response_and_the_time_it_took(
     operator: httpx.Client, subscriber: ProtocolClient, unique: str
 ) -> None:
     params = {"channel": f"demo:{unique}"}
-
     response = run(operator, "presence", params)
-
     assert response.history == []
     assert request_of(response.text) == {"method": "presence", "params": params}
     presence = {subscriber.client: {"user": unique, "client": subscriber.client}}
@@ -205,9 +203,7 @@ async def test_command_of_the_script_is_answered_in_json(
     operator: httpx.Client, subscriber: ProtocolClient, unique: str
 ) -> None:
     params = json.dumps({"channel": f"demo:{unique}", "data": "hi"})
-
     answer = post(operator, RUN, method="publish", params=params).json()
-
     assert answer["ok"] is True
     assert response_of(answer["html"]) == {"result": {}}
     assert (await subscriber.publication())["data"] == "hi"

@@ -102,7 +102,6 @@ def test_parts_are_seen_in_the_order_in_which_they_are_read(overview: Chrome) ->
         return parts.map((id) => document.querySelector(id).getBoundingClientRect().top);
         """
     )
-
     assert tops == sorted(tops)
 
 

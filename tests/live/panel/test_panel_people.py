@@ -73,9 +73,7 @@ async def test_refused_command_is_listed_and_explained(
 ) -> None:
     client = await guests.open(unique)
     assert (await client.error("publish", {"channel": unique, "data": {}}))["code"] == 103
-
     past = part(page(operator, unique), "user-past")
-
     assert f"publish {unique} 103 The options, a token or the site do not allow it." in words(past)
     [link] = re.findall(r'href="([^"]*/why/[^"]*)"', past)
     why = operator.get(unescape(link)).text

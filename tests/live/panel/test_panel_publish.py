@@ -35,9 +35,7 @@ async def test_publication_reaches_every_channel_of_the_list(
 ) -> None:
     names = [f"{unique}-a", f"{unique}-b", f"{unique} with spaces"]
     clients = [await guests.open("17", name) for name in names]
-
     response = send(operator, f'{names[0]} {names[1]}\n"{names[2]}"', '{"n": 1.0}')
-
     for client in clients:
         assert await published(client) == {"n": 1.0}
     assert f"Published into 3 channels: {', '.join(names)}." in unescape(response.text)
@@ -154,9 +152,7 @@ async def test_refused_channel_is_named_next_to_the_field_and_nothing_goes_out(
     message: str,
 ) -> None:
     client = await guests.open("17", unique)
-
     html = send(operator, f"{unique} {name}", '{"a":1.50}').text
-
     assert message in errors_of_channel(html)
     assert field(html, "channel") == f"{unique} {name}"
     assert field(html, "data") == '{"a":1.50}'
@@ -210,11 +206,8 @@ async def test_more_than_a_hundred_subscribers_are_asked_about_first(
     names = [f"{unique}-{n}" for n in range(10)]
     for _ in range(10):
         await guests.open("17", *names)
-
     assert "Published into 10 channels" in send(operator, " ".join(names)).text
-
     await guests.open("17", names[0])
-
     html = send(operator, " ".join(names)).text
     assert "Confirm a large publication" in html
     assert "<strong>10</strong> channels, <strong>101</strong> subscribers" in reach(html)
@@ -265,9 +258,7 @@ async def test_data_arrive_as_they_were_typed(
 
 def test_publication_is_an_entry_of_the_admin_log(staff: Staff, unique: str) -> None:
     browser = staff["editor"]
-
     send(browser, unique, f'["{unique}-data"]')
-
     index = browser.get("/admin/").text
     assert unique in index.partition("Recent actions")[2]
     [row] = [row for row in recent(browser.get(PAGE).text) if unique in row]
@@ -284,7 +275,6 @@ def test_entry_of_the_log_shows_the_data_and_reads_as_nothing_else(
     staffed_site: ReadySite, operator: httpx.Client, unique: str, data: str
 ) -> None:
     send(operator, unique, data)
-
     [(_name, _model, _target, message)] = logged(staffed_site, unique)
     shown = LogEntry(change_message=message).get_change_message()
     assert data in shown

@@ -148,9 +148,7 @@ async def test_large_publication_is_asked_about_in_a_dialog(
 
 def test_draft_is_offered_after_a_reload_and_restored(screen: PublishScreen, unique: str) -> None:
     screen.fill(f"demo:{unique}", '{"kept": 1.0')
-
     screen.open()
-
     assert screen.texts == ("", "")
     assert "was not published" in screen.draft
     screen.browser.find_element(By.CSS_SELECTOR, "#draft [data-action=restore]").click()
@@ -245,10 +243,8 @@ async def test_control_and_enter_publish_from_the_editor(
     client = await guests.open("17", unique)
     screen.fill(unique, '"hi"')
     screen.data.click()
-
     chain = ActionChains(screen.browser)
     chain.key_down(Keys.CONTROL).send_keys(Keys.ENTER).key_up(Keys.CONTROL).perform()
-
     assert await published(client) == "hi"
     screen.until(lambda: screen.messages, "the page after it")
 
@@ -263,10 +259,8 @@ def test_user_of_the_form_is_led_to_the_first_mistake(screen: PublishScreen) -> 
 def test_publication_is_used_again_by_its_link(screen: PublishScreen, unique: str) -> None:
     screen.fill(f"{unique} {unique}-b", '{"again": 1.0}')
     screen.publish()
-
     link = screen.browser.find_element(By.LINK_TEXT, "Use again")
     assert link.accessible_name.startswith(f"Use again {unique} {unique}-b ")
     screen.leave(link.click)
-
     assert screen.texts == (f"{unique}\n{unique}-b", '{"again": 1.0}')
     assert page_path("publication") in screen.browser.current_url

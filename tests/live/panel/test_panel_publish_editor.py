@@ -171,9 +171,7 @@ def test_size_is_told_in_bytes_of_utf_8(screen: PublishScreen) -> None:
 
 def test_marked_line_and_numbers_follow_the_text(screen: PublishScreen) -> None:
     lines = ["[", *("1," for _ in range(60)), "x", "]"]
-
     screen.fill("", "\n".join(lines))
-
     screen.until(lambda: "Line 62, column 1:" in screen.state, "the mistake")
     assert screen.marked_line == 62
     assert screen.line_numbers == [str(n) for n in range(1, 64)]

@@ -82,9 +82,7 @@ async def test_one_channel_that_is_not_allowed_refuses_the_publication(
     staffed_site: ReadySite, for_demo: httpx.Client, guests: Guests, unique: str
 ) -> None:
     client = await guests.open("17", f"demo:{unique}")
-
     response = send(for_demo, f"demo:{unique} {unique}", '"kept"')
-
     assert response.status_code == 403
     errors = errors_of_channel(response.text)
     assert f"{unique}: You may not publish into this channel." in errors

@@ -169,7 +169,6 @@ def test_attempts_side_by_side_are_counted_as_one_after_the_other(server: Server
         browser.get(SIGN_IN)
         statuses = list(pool.map(lambda _: sign_in(browser, "wrong").status_code, range(30)))
         statuses.append(browser.post("/admin/auth", data={"password": PASSWORD}).status_code)
-
     assert sorted(statuses) == [200] * 10 + [429] * 21
 
 

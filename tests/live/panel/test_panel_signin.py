@@ -96,7 +96,6 @@ def test_passwords_are_not_logged(server: Server, browser: httpx.Client) -> None
 
 def test_sign_in_page_runs_our_own_files_only_and_is_in_no_frame(browser: httpx.Client) -> None:
     response = browser.get(SIGN_IN)
-
     policy = response.headers["Content-Security-Policy"]
     assert "default-src 'none'" in policy
     assert "script-src 'self';" in policy
@@ -134,7 +133,6 @@ def test_others_may_sign_in_meanwhile(server: Server) -> None:
     with visitor(server) as browser:
         while sign_in(browser, "wrong").status_code != 429:
             pass
-
     with visitor(server) as browser:
         sign_in(browser)
         assert is_open(browser)
@@ -147,7 +145,6 @@ def test_address_is_the_one_that_our_proxy_saw(server: Server) -> None:
     for number in range(11):
         with visitor(server, f"192.0.2.{number}, {address}") as browser:
             statuses.append(sign_in(browser, "wrong").status_code)
-
     assert statuses == [200] * 10 + [429]
 
 
@@ -229,7 +226,6 @@ def test_every_sign_in_begins_a_session_that_nobody_could_know(server: Server) -
         planted = cookie_of(attacker)
         victim.cookies.set(COOKIE, planted, domain="127.0.0.1")
         sign_in(victim)
-
         assert id_of(cookie_of(victim)) != id_of(planted)
         assert is_open(victim)
         assert not is_open(attacker), "the session before the sign-in goes on"

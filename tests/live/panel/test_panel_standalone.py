@@ -34,7 +34,6 @@ def test_page_is_served_at_the_root_with_its_tabs_and_headers(
     browser: httpx.Client, path: str
 ) -> None:
     response = browser.get(path)
-
     assert response.status_code == (404 if path == "/node/" else 200)  # it names no node
     assert "/admin/realtime_admin/" not in response.text
     for page, place in zip(PAGES, PATHS, strict=True):

@@ -50,23 +50,19 @@ def test_tags_are_shown_as_text_and_found_by_the_filter(page: TailPage, unique: 
     page.publish({"n": 1})
     tags = {"size": "<b>XL</b>", "lang": "en"}
     result(page.server.server, "publish", channel=page.channel, data={"n": 2}, tags=tags)
-
     page.until(lambda: len(page.data) == 2, "both publications")
     assert page.texts("#tail-list [data-part=tag]") == ["lang=en", "size=<b>XL</b>"]
-
     page.element("tail-filter").send_keys("LANG=e")
     assert page.data == ['{"n": 2}']
 
 
 async def test_joins_and_leaves_come_with_the_user(page: TailPage, unique: str) -> None:
     page.open(f"demo:{unique}")
-
     token = connection_token(unique, channels=[page.channel])
     async with open_client(page.server.socket, token=token) as client:
         page.until(lambda: page.kinds == ["join"], "the join")
         connection = client.client
     page.until(lambda: page.kinds == ["leave", "join"], "the leave")
-
     assert page.texts('#tail-list [data-part="user"]') == [unique, unique]
     assert page.texts('#tail-list [data-part="client"]') == [connection, connection]
 
@@ -78,9 +74,7 @@ async def test_tail_itself_is_no_subscriber_and_nobody_is_told_of_it(
     token = connection_token(unique, channels=[channel])
     async with open_client(page.server.socket, token=token) as client:
         assert (await client.push())["type"] == 1, "its own join"
-
         page.open(channel)
-
         await client.quiet()
         assert page.texts("#channel-summary .panel-tiles dd")[:2] == ["1", "1"]
 
@@ -88,9 +82,7 @@ async def test_tail_itself_is_no_subscriber_and_nobody_is_told_of_it(
 def test_long_payload_is_folded_and_opens_indented(page: TailPage, unique: str) -> None:
     page.open(f"demo:{unique}")
     rows = [{"id": number} for number in range(100)]
-
     page.publish(rows)
-
     page.until(lambda: page.texts("#tail-list summary"), "the fold")
     assert page.data == []
     page.browser.find_element(By.CSS_SELECTOR, "#tail-list summary").click()

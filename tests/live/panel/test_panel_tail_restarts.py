@@ -85,10 +85,8 @@ def test_node_that_does_not_answer_is_named(
     first, second = nodes
     page = TailPage(panel_browser, first).open(f"demo:{unique}")
     assert page.texts("#channel-summary .panel-warnings") == []
-
     second.server.kill()
     page.element("channel-refresh").click()
-
     page.until(lambda: page.texts("#channel-summary .panel-warnings"), "the warning")
     [warning] = page.texts("#channel-summary .panel-warnings")
     assert "did not answer; its subscribers are not counted." in warning
@@ -98,11 +96,9 @@ def test_tail_says_that_nothing_comes_while_redis_is_away(
     panel_browser: Chrome, nodes: list[PanelServer], redis: RedisServer, unique: str
 ) -> None:
     page = TailPage(panel_browser, nodes[0]).open(f"demo:{unique}")
-
     redis.kill()
     page.until(lambda: page.state == "waiting", "the state")
     assert "the service does not answer" in page.element("tail-state").text
-
     redis.start()
     page.until(lambda: page.state == "live", "the state of before")
     page.publish("after")
@@ -115,7 +111,6 @@ def test_page_keeps_its_heading_while_redis_is_away(
     with closing(sign_in(nodes[0].address, PASSWORD)) as browser:
         redis.kill()
         response = browser.get(page_path("channel", channel=unique))
-
     assert response.status_code == 503
     assert "Redis cannot be reached" in response.text
     assert f'<bdi class="panel-name">{unique}</bdi>' in response.text

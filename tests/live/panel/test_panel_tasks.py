@@ -78,13 +78,11 @@ def desk(staffed_browser: Chrome, staffed_site: ReadySite) -> Iterator[Desk]:
 async def test_user_gets_nothing_and_why(desk: Desk, guests: Guests, unique: str) -> None:
     client = await guests.open(unique)
     await client.error("subscribe", {"channel": "$private"})
-
     desk.tab("user")
     desk.begins_in("find-user")
     desk.type("find-user", unique + "\n")
     desk.sees("#user-refusals", "$private")
     desk.click("#user-refusals .panel-action")
-
     desk.sees("#why-checks [data-outcome=refused]", "The channel is private")
 
 
@@ -92,12 +90,10 @@ async def test_user_is_kicked_everywhere_and_blocked(
     desk: Desk, guests: Guests, unique: str
 ) -> None:
     client = await guests.open(unique)
-
     desk.tab("user")
     desk.type("find-user", unique + "\n")
     desk.click("#user-block")
     desk.click("#do")
-
     desk.sees("#user-is-blocked", "The user is blocked until")
     assert await client.closed() == FORCED
 
@@ -109,7 +105,6 @@ def test_option_that_forbids_something_is_found(desk: Desk, unique: str) -> None
     desk.type("why-channel", "news\n")
     desk.sees("#why-checks [data-outcome=refused]", "publish")
     desk.click("#why-checks [data-outcome=refused] a")
-
     desk.sees("tr:target", "publish")
 
 
@@ -123,25 +118,21 @@ async def test_json_is_sent_to_five_channels_after_a_look_at_what_it_reaches(
 ) -> None:
     channels = [f"{unique}-{number}" for number in range(5)]
     await guests.open(unique, *channels[:2])
-
     desk.tab("publication")
     desk.type("id_channel", "\n".join(channels))
     desk.type("id_data", '{"text": "hello"}')
     desk.sees("#reach", "2 subscribers")
     desk.click("#publish-form .submit-row .default")
-
     desk.sees(".messagelist", "Published into 5 channels")
 
 
 async def test_busiest_channels_are_found(desk: Desk, guests: Guests, unique: str) -> None:
     for number, user in ((1, "a"), (2, "b"), (2, "c")):
         await guests.open(f"{unique}-{user}", f"{unique}-{number}")
-
     desk.tab("channels")
     desk.type("q", unique)
     desk.click("#sort option[value=subscribers]")
     desk.click(".panel-toolbar [type=submit]")
-
     desk.sees("#channels tbody tr:first-child", f"{unique}-2")
     desk.sees("#channels tbody tr:nth-child(2)", f"{unique}-1")
 

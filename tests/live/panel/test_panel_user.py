@@ -150,9 +150,7 @@ async def test_list_of_connections_that_is_cut_says_so(
     number = MAX_ANSWER_BYTES // len(info) + 2
     for _ in range(number):
         await guests.open(unique, info=info)
-
     html = page(operator, unique)
-
     assert re.search(rf"The list is incomplete: it shows \d+ of {number} connections\.", html)
     assert "Actions reach all of them." in html
 
@@ -191,9 +189,7 @@ async def test_unsubscribe_from_one_channel_leaves_the_others(
 ) -> None:
     left, kept = f"{unique}-left", f"{unique}-kept"
     client = await guests.open(unique, left, kept)
-
     response = post(operator, page_path("user/unsubscribe", user=unique, channel=left))
-
     assert (await client.push())["channel"] == left
     assert f"All connections of {unique} were unsubscribed from {left}." in response.text
     assert listed_channels(response.text) == [kept]

@@ -81,9 +81,7 @@ def test_mistakes_of_a_service_are_found() -> None:
 def test_refused_connections_are_counted_with_the_reason(serve: Callable[..., Server]) -> None:
     server = serve(client_user_connection_limit=2)
     token = run_here({}, "gentoken", "17").stdout.strip()
-
     finished = run_here({}, "bench", server.address, *SMALL, "--token", token)
-
     assert finished.returncode == 1
     # that of the check may be leaving
     assert re.search(r"^  [45]: closed with 3504: connection limit$", finished.stdout, re.MULTILINE)
@@ -110,10 +108,8 @@ def test_its_processes_end_with_it(
     with GoingOn(tmp_path, {}, *arguments) as command:
         wait_until(lambda: presence_stats(server, unique) == (6, 6))
         command.signal(number)
-
         # which waits for the processes, too: they share its standard error
         assert command.ended() == (status, errors)
-
     wait_until(lambda: presence_stats(server, unique) == (0, 0))
 
 
@@ -141,7 +137,6 @@ def test_refused_token_and_key_are_one_sentence(serve: Callable[..., Server]) ->
 def test_other_hosts_are_loaded_only_when_that_is_confirmed() -> None:
     refused = run_here({}, "bench", "http://127.0.0.1:1", "http://realtime.invalid")
     confirmed = run_here({}, "bench", "http://realtime.invalid", "--yes")
-
     assert (refused.returncode, confirmed.returncode) == (1, 1)
     assert refused.stderr == (
         "CommandError: This would load realtime.invalid, which is not this host. Add --yes.\n"

@@ -61,12 +61,10 @@ async def test_blocked_user_is_closed_listed_and_let_in_again(
     console: Console, connect: Connect, unique: str
 ) -> None:
     client = await connect(console.server, user=unique)
-
     assert console.json("block", unique, "1000") == {}
     assert await client.closed() == FORCED
     blocked = [each["user"] for each in console.json("blocked")["users"]]
     assert console.json("unblock", unique) == {}
-
     assert unique in blocked
     assert unique not in str(console.json("blocked"))
     await connect(console.server, user=unique)

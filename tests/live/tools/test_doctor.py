@@ -61,7 +61,6 @@ def test_people_read_a_line_for_each_check(
 ) -> None:
     address = serve(**OPTIONS).address
     finished = run(tmp_path, OPTIONS, "doctor", "--url", address, environment=migrated)
-
     assert finished.returncode == 0, finished.stdout
     lines = finished.stdout.splitlines()
     assert "ok    close reason: the disconnect advice arrives" in lines
@@ -301,9 +300,7 @@ def test_clock_that_makes_new_tokens_expired_is_named(
         application="tests.site.asgi_other_clock:application",
         environment={"TEST_CLOCK_AHEAD": "3600"},
     )
-
     found = visit(server.address)
-
     assert found["connect"]["status"] == "fail"
     assert "error 109" in found["connect"]["found"]
     assert "clock of the service is ahead" in found["connect"]["advice"]

@@ -120,9 +120,7 @@ def test_host_is_compared_without_a_user(
 ) -> None:
     made = environment(tmp_path_factory) | settings
     server = serve(environment=made, **OPTIONS)
-
     found = look(made, nginx(server, more))
-
     assert found["host"]["status"] == status, found["host"]
     assert ("proxy_set_header Host" in found["host"]["advice"]) is (status == "fail")
     assert found["login"]["status"] == "skip"

@@ -38,7 +38,6 @@ def test_all_that_was_promised_are_there() -> None:
 def test_help_says_what_a_command_does(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         call(name, "--help")
-
     printed = " ".join(capsys.readouterr().out.split())
     assert ended.value.code == 0
     assert f" realtime {name} " in printed

@@ -102,7 +102,6 @@ def test_printed_password_signs_in_to_the_admin(site: ReadySite) -> None:
 
 def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
     response = httpx.get(site.address + "/demo")
-
     policy = dict(
         directive.partition(" ")[::2]
         for directive in response.headers["Content-Security-Policy"].split("; ")
@@ -190,10 +189,8 @@ def test_second_start_prints_no_password(tmp_path: Path) -> None:
     first = ReadySite(tmp_path)
     assert first.password
     first.stop()
-
     second = ReadySite(tmp_path)
     second.stop()
-
     assert "password" not in second.log
     assert "Connection token" in second.log
 

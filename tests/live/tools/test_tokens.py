@@ -49,9 +49,7 @@ async def test_generated_token_connects_its_user_with_info_and_channels(
 ) -> None:
     server = serve(**OPTIONS)
     token = call("gentoken", unique, "--info", '{"name": "Ann"}', "--channel", f"news{unique}")
-
     client = await connect(server, token=token)
-
     present = server.api("presence", channel=f"news{unique}")["result"]["presence"]
     assert present == {
         client.client: {"user": unique, "client": client.client, "conn_info": {"name": "Ann"}}

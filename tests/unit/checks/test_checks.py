@@ -368,10 +368,8 @@ def test_nested_file_is_checked(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     client = {"token": {"hmac_secret_key": "k" * 32}, "user_id_http_header": "X-User"}
     file.write_text(json.dumps({"client": client, "log": {"level": "info"}}))
-
     with override_settings(REALTIME_CONFIG_FILE=file):
         messages = found()
-
     assert ids(messages) == ["realtime.E043", "realtime.W001"]
     assert "client.user_id_http_header" in messages[0].msg
     assert "log.level" in messages[1].msg

@@ -134,9 +134,7 @@ def test_packages_without_init_are_searched(
     directory.mkdir(parents=True)
     (directory / "asgi.py").write_text(source)
     monkeypatch.syspath_prepend(tmp_path)
-
     mistake = asgi_source.mistake_in("mysite.inner.innermost.asgi.application")
-
     assert expected in mistake
     assert bool(mistake) is bool(expected)
     assert "mysite" not in sys.modules

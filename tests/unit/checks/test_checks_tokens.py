@@ -55,7 +55,6 @@ def test_views_without_a_key_are_found() -> None:
 def test_key_for_verification_is_none_to_sign_with() -> None:
     """The service has its private half nowhere."""
     jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
-
     assert ids(found(options=jwks)) == ["realtime.E030"]
 
 

@@ -97,9 +97,7 @@ def test_file_becomes_a_configuration() -> None:
 def test_channels_are_closed_unless_the_file_opens_them(place: str) -> None:
     rights = {"presence": True, "history_size": 5, "history_ttl": "60s", "join_leave": True}
     content = {"channel": {"without_namespace": rights, "namespaces": [{"name": "chat", **rights}]}}
-
     options = load(translate(content).options).options_of_namespace(place)
-
     assert options is not None
     on = {name for name in CHANNEL_OPTIONS if getattr(options, name, None) is True}
     assert on == {"presence", "join_leave"}
@@ -144,9 +142,7 @@ def test_without_origins_no_page_may_connect() -> None:
 @pytest.mark.parametrize("switch", [{}, {"enabled": False}, {"enabled": True}], ids=str)
 def test_switch_decides_about_keys_of_subscription_tokens(switch: dict[str, bool]) -> None:
     content = {"client": {"subscription_token": {"hmac_secret_key": "s", **switch}}}
-
     translation = translate(content)
-
     assert translation.problems == []
     options = load(translation.options).subscription_tokens
     on = switch.get("enabled", False)
@@ -217,10 +213,8 @@ def test_addresses_are_urls(address: object, url: str) -> None:
 def test_file_is_read_from_settings_and_settings_win(tmp_path: Path) -> None:
     file = tmp_path / "config.json"
     file.write_text(json.dumps({"http_api": {"key": "file"}, "node": {"name": "file"}}))
-
     with override_settings(REALTIME_CONFIG_FILE=file, REALTIME={"name": "settings"}):
         report = config_sources.examine()
-
     assert (report.config.api_key, report.config.name) == ("file", "settings")
     assert report.sources.origins["api_key"] == "file"
     assert [each.name for each in report.sources.file_options] == ["http_api.key", "node.name"]

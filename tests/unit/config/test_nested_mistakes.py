@@ -157,9 +157,7 @@ def test_secrets_are_in_no_report() -> None:
     secret = "do-not-show-me"
     token = {"hmac_secret_key": [secret], "unknown": secret, "hmac_secret": secret}
     content = {"client": {"token": token}}
-
     translation = translate(content)
-
     assert [each.id for each in translation.problems] == ["E002", "E002"]
     assert secret not in str(translation.problems)
     assert secret not in str(translation.file_options)

@@ -51,7 +51,6 @@ def test_every_option_can_be_emptied_by_the_environment(
 ) -> None:
     not_set, problems = read(from_strings({name: ""}))
     assert (not_set, problems) == read({})
-
     emptied = read({name: empty})
     if emptied == read({}) and not isinstance(empty, list):
         assert from_strings({name: text}) == {name: text}  # a text like any other

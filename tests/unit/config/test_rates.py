@@ -82,7 +82,6 @@ def test_never_more_than_a_burst_and_what_came_since(
 
 def test_named_rates() -> None:
     rates = parse_named("* 100/s burst 1000, rpc 30/m ,publish  5/s", {"rpc", "publish"})
-
     assert {name: rate.burst for name, rate in rates.items()} == {
         "*": 1000,
         "rpc": 30,

@@ -129,7 +129,6 @@ def test_values_of_the_environment_are_typed(monkeypatch: pytest.MonkeyPatch) ->
     monkeypatch.setenv("SERVICE_PRESENCE", "true")
     monkeypatch.setenv("SERVICE_HISTORY_SIZE", "10")
     monkeypatch.setenv("SERVICE_ALLOWED_ORIGINS", "https://a https://b")
-
     assert gathered() == {
         "presence": True,
         "history_size": 10,
@@ -243,13 +242,11 @@ def test_setting_that_is_no_dict_is_a_problem(value: object) -> None:
 
 def test_settings_changed_in_a_test_are_seen_at_once_and_undone() -> None:
     before = config_sources.current()
-
     with override_settings(REALTIME={"api_key": "one"}):
         assert config_sources.current().api_key == "one"
         with override_settings(REALTIME={"api_key": "two"}):
             assert config_sources.current().api_key == "two"
         assert config_sources.current().api_key == "one"
-
     assert config_sources.current() == before
 
 
@@ -280,7 +277,6 @@ def test_prefix_of_redis_is_the_site_s_by_default() -> None:
         first, again = prefix(), prefix()
     with override_settings(SECRET_KEY="two"):
         other = prefix()
-
     assert re.fullmatch(r"realtime-[0-9a-f]{8}", first)
     assert first == again
     assert first != other

@@ -34,7 +34,6 @@ def test_latency_is_known_to_two_percent() -> None:
     received = ReceivedCounts()
     for milliseconds in range(1, 1001):
         received.add(milliseconds / 1000)
-
     for share in (0.001, 0.5, 0.99, 1.0):
         latency = received.latency(share)
         assert latency is not None

@@ -181,9 +181,7 @@ def test_files_that_may_mean_more_are_left_to_their_authors(
 ) -> None:
     for name, text in code.items():
         project.append(name, f"{text}\n")
-
     refused = project.refused()
-
     assert [each for each in said if each not in refused] == []
     assert "Nothing was written. Make these changes, then run this command again." in refused
     for part in ("INSTALLED_APPS", "realtime.asgi.application(", "realtime.api.urls"):
@@ -225,9 +223,7 @@ def test_manage_py_chooses_the_settings_as_it_does(
         project.replace(name, SERVED, "mysite.other")
     project.replace("../manage", "'mysite.settings'", "os.environ['STAGE'] and 'mysite.other'")
     monkeypatch.setenv("STAGE", "production")
-
     project.init()
-
     assert "REALTIME" in project.read("other")
 
 
@@ -327,10 +323,8 @@ def test_file_that_cannot_be_replaced_takes_the_others_back(
 def test_file_that_was_changed_meanwhile_stays(tmp_path: Path) -> None:
     changes = _changes(tmp_path)
     (tmp_path / "second.py").write_text("newer")
-
     with pytest.raises(NotWritten, match=r"second\.py was changed meanwhile"):
         files.write(changes)
-
     assert {path.name: path.read_text() for path in tmp_path.iterdir()} == {
         "first.py": "old",
         "second.py": "newer",

@@ -84,7 +84,6 @@ def test_stars_are_parameters_of_an_address(pattern: str, address: str) -> None:
 
 def test_tuples_are_written_as_in_draft_7() -> None:
     schema = {"type": "array", "prefixItems": [{"type": "null"}], "items": False}
-
     assert draft_7(schema) == {
         "type": "array",
         "items": [{"type": "null"}],

@@ -90,7 +90,6 @@ def test_client_publishes_what_is_accepted_and_nothing_else(
 
 def test_client_publishes_nothing_where_nothing_is_accepted() -> None:
     realtime.channel("orders:{pk}", sends=Changed)
-
     with TestService() as service, service.client("17") as client:
         assert published(client, {"type": "Changed", "lines": 1}) == (
             107,
@@ -100,7 +99,6 @@ def test_client_publishes_nothing_where_nothing_is_accepted() -> None:
 
 def test_channels_without_a_declaration_take_everything() -> None:
     realtime.channel("orders:{pk}", accepts=Comment)
-
     with TestService() as service, service.client("17") as client:
         assert published(client, [], "other:1") is None
         assert published(client, [], "orders:1:2") is None
@@ -109,7 +107,6 @@ def test_channels_without_a_declaration_take_everything() -> None:
 def test_clients_are_checked_whatever_the_option_says(settings: Any) -> None:
     settings.REALTIME = {**OPTIONS, "typed_channels": "off"}
     realtime.channel("orders:{pk}", accepts=Comment)
-
     with TestService() as service, service.client("17") as client:
         assert published(client, {}) is not None
 
@@ -148,11 +145,9 @@ def test_hook_that_answers_with_another_type_fails(
 ) -> None:
     realtime.channel("orders:{pk}", accepts=Comment)
     hooks.publish("orders:{pk}")(lambda request: {"text": 5})
-
     with TestService() as service, service.client("17") as client:
         assert published(client, {"text": "hi"}) == (100, "internal server error")
         assert realtime.history("orders:1") == []
-
     assert "gave an answer of another type" in caplog.text
 
 
@@ -168,10 +163,8 @@ def test_mistake_in_a_declaration_keeps_clients_from_publishing(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     realtime.channel("orders:{pk}", accepts=unknown_class())
-
     with TestService() as service, service.client("17") as client:
         assert published(client, {}) == (100, "internal server error")
-
     assert "cannot be used" in caplog.text
 
 
@@ -225,20 +218,16 @@ def test_http_api_publishes_what_subscribers_may_get(run: str) -> None:
 def test_option_off_lets_the_site_publish_everything(settings: Any) -> None:
     settings.REALTIME = {**OPTIONS, "typed_channels": "off"}
     realtime.channel("orders:{pk}", sends=Changed)
-
     with capture() as outbox:
         realtime.publish("orders:1", 1)
-
     assert outbox == [("orders:1", 1)]
 
 
 def test_option_log_publishes_and_warns(settings: Any, caplog: pytest.LogCaptureFixture) -> None:
     settings.REALTIME = {**OPTIONS, "typed_channels": "log"}
     realtime.channel("orders:{pk}", sends=Changed)
-
     with capture() as outbox, caplog.at_level(logging.WARNING, "realtime.typed"):
         realtime.publish("orders:1", 1)
-
     assert outbox == [("orders:1", 1)]
     assert "A publication into 'orders:1' has another type" in caplog.text
 
@@ -309,10 +298,8 @@ def test_check_that_fails_is_logged_and_refuses_where_it_should(
 async def test_serializer_is_not_run_on_an_event_loop() -> None:
     """It may query the database."""
     realtime.channel("orders:{pk}", sends=Rating)
-
     with capture() as outbox:
         await realtime.apublish("orders:1", {"stars": 9})
-
     assert outbox == [("orders:1", {"stars": 9})]
 
 

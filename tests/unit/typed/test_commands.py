@@ -20,9 +20,7 @@ def printed(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[str, s
 
 def test_schema_prints_the_document(capsys: pytest.CaptureFixture[str]) -> None:
     realtime.channel("orders:{pk}", sends=Changed, accepts=Comment)
-
     out, err = printed(capsys, "schema", "--url", "wss://example.com/ws", "--title", "Shop")
-
     content = json.loads(out)
     assert content["info"] == {"title": "Shop", "version": "1.0.0"}
     assert content["servers"]["site"]["pathname"] == "/ws"
@@ -33,9 +31,7 @@ def test_schema_prints_the_document(capsys: pytest.CaptureFixture[str]) -> None:
 
 def test_types_prints_the_declarations(capsys: pytest.CaptureFixture[str]) -> None:
     realtime.channel("orders:{pk}", sends=Changed)
-
     out, err = printed(capsys, "types", "--module", "django-realtime-messaging")
-
     assert '} from "django-realtime-messaging";' in out
     assert 'declare module "django-realtime-messaging" {' in out
     assert "    receives: Changed;\n    accepts: never;\n" in out
@@ -45,7 +41,6 @@ def test_types_prints_the_declarations(capsys: pytest.CaptureFixture[str]) -> No
 @pytest.mark.parametrize("name", ["schema", "types"])
 def test_site_without_typed_channels_is_told(name: str, capsys: pytest.CaptureFixture[str]) -> None:
     out, err = printed(capsys, name)
-
     assert out
     assert "No module realtime.py of the site declares a typed channel." in err
 
@@ -53,7 +48,6 @@ def test_site_without_typed_channels_is_told(name: str, capsys: pytest.CaptureFi
 @pytest.mark.parametrize("name", ["schema", "types"])
 def test_mistake_in_a_declaration_is_said(name: str) -> None:
     realtime.channel("orders:{pk}", sends=object)
-
     with pytest.raises(CommandError, match="sends a type that no library knows"):
         call_command("realtime", name)
 

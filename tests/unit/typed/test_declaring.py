@@ -30,7 +30,6 @@ def options(settings: Any) -> None:
 
 def test_parameters_make_the_name() -> None:
     orders = realtime.channel("orders:{pk}-{part}", sends=Changed)
-
     assert orders(pk=42, part="a").name == "orders:42-a"
     assert orders(pk=UUID(int=7), part="b").name == f"orders:{UUID(int=7)}-b"
     assert orders("orders:1-2").name == "orders:1-2"
@@ -52,7 +51,6 @@ def test_pattern_without_names_is_one_channel() -> None:
 )
 def test_wrong_parameters_are_refused(params: dict[str, Any], text: str) -> None:
     orders = realtime.channel("orders:{pk}-{part}", sends=Changed)
-
     with pytest.raises(TypeError, match=text):
         orders(**params)
 
@@ -66,14 +64,12 @@ def test_parameter_that_makes_another_channel_is_refused(params: dict[str, Any])
 def test_parameters_that_would_be_read_as_others_are_refused() -> None:
     """The channel of tenant 1-2 must not be that of tenant 1."""
     orders = realtime.channel("orders:{tenant}-{pk}", sends=Changed)
-
     with pytest.raises(ValueError, match="is not the channel of"):
         orders(tenant="1", pk="2-3")
 
 
 def test_pattern_with_a_star_takes_names() -> None:
     stock = realtime.channel("orders:*", sends=Changed)
-
     assert stock("orders:eu:1").name == "orders:eu:1"
     with pytest.raises(TypeError, match="has a star"):
         stock()
@@ -92,11 +88,9 @@ def test_declaration_needs_a_type_and_a_pattern() -> None:
 
 def test_values_are_published_as_their_json() -> None:
     orders = realtime.channel("orders:{pk}", sends=Changed | Shipped)
-
     with capture() as outbox:
         orders(pk=1).publish(Changed(3))
         orders(pk=1).publish(Shipped(NOON), tags={"a": "b"})
-
     assert outbox == [
         ("orders:1", {"type": "Changed", "lines": 3}),
         ("orders:1", {"type": "Shipped", "at": "2026-11-23T12:00:00Z", "by": None}),
@@ -123,10 +117,8 @@ def test_types_decide_about_json_and_not_the_encoder_of_the_site(settings: Any) 
         **OPTIONS,
         "json_encoder": "django.core.serializers.json.DjangoJSONEncoder",
     }
-
     with capture() as outbox:
         realtime.channel("orders:{pk}", sends=Place)(pk=1).publish(Place(1, 2))
-
     assert outbox == [("orders:1", {"x": 1.0, "y": 2.0})]
 
 
@@ -147,12 +139,10 @@ async def test_async_version_publishes_and_reads() -> None:
 
 def test_history_has_the_values_of_the_site_and_of_clients() -> None:
     orders = realtime.channel("orders:{pk}", sends=Changed | Shipped, accepts=Comment)
-
     with TestService() as service, service.client("17") as client:
         orders(pk=1).publish(Changed(3))
         client.publish("orders:1", {"text": "nice"})
         orders(pk=1).publish(Shipped(NOON))
-
         assert orders(pk=1).history() == [Changed(3), Comment("nice"), Shipped(NOON)]
         assert orders(pk=1).history(limit=1, reverse=True) == [Shipped(NOON)]
 
@@ -170,7 +160,6 @@ class Noted(msgspec.Struct):
 @pytest.mark.parametrize("declared", [Closed, Closed | Noted])
 def test_struct_with_a_tag_is_known_by_it(declared: Any) -> None:
     adapter = adapter_of(declared)
-
     assert adapter.decode(b'{"type":"Closed"}') == Closed()
     with pytest.raises(Mismatch, match="missing required field `type`"):
         adapter.decode(b"{}")
@@ -184,7 +173,6 @@ def test_history_of_another_type_raises() -> None:
     with TestService():
         realtime.publish("orders:1", {"type": "Changed", "rows": 3})
         orders = realtime.channel("orders:{pk}", sends=Changed)
-
         with pytest.raises(BadRequest, match="required field `lines`"):
             orders(pk=1).history()
 
@@ -194,19 +182,15 @@ def test_history_of_another_type_is_left_out_and_logged(
 ) -> None:
     settings.REALTIME = {**OPTIONS, "typed_channels": "off"}
     orders = realtime.channel("orders:{pk}", sends=Changed)
-
     with TestService(), caplog.at_level(logging.WARNING, "realtime.typed"):
         realtime.publish("orders:1", {"type": "Changed", "rows": 3})
         orders(pk=1).publish(Changed(3))
-
         assert orders(pk=1).history() == [Changed(3)]
-
     assert "Publication 1 of 'orders:1' has another type" in caplog.text
 
 
 def test_channel_that_sends_nothing_publishes_nothing() -> None:
     orders: Any = realtime.channel("orders:{pk}", accepts=Comment)
-
     with pytest.raises(TypeError, match="declares nothing that it sends"):
         orders(pk=1).publish(Comment("hi"))
 
@@ -238,6 +222,5 @@ def test_first_declaration_after_the_start_is_worth_a_warning(
 ) -> None:
     realtime.channel("orders:{pk}", sends=Changed)
     realtime.channel("stock:{pk}", sends=Changed)
-
     [record] = caplog.records
     assert "'orders:{pk}', is declared after the start" in record.getMessage()

@@ -18,7 +18,6 @@ from tests.unit.typed.schemas import TYPES, Outer
 def test_example_is_of_its_type(declared: Any) -> None:
     for adapter in adapter_of(declared).members():
         schema, named = adapter.schema()
-
         adapter.decode(json.dumps(example(schema, named)).encode())
 
 
@@ -40,7 +39,6 @@ class Other(msgspec.Struct, tag=True):
 
 def test_dates_have_their_formats_wherever_they_stand() -> None:
     _, named = adapter_of(Dates).schema()
-
     text = json.dumps(named)
     assert text.count('"format": "date-time"') == 4
     assert text.count('"format": "time"') == 1
@@ -60,7 +58,6 @@ class OrderLine(msgspec.Struct, tag=True):
 def test_dates_have_their_formats_in_types_whose_names_begin_alike() -> None:
     for declared in (Order | OrderLine, OrderLine | Order):
         _, named = adapter_of(declared).schema()
-
         assert named["Order"]["properties"]["at"]["format"] == "date-time"
         assert named["OrderLine"]["properties"]["sent"]["format"] == "date-time"
         assert "format" not in named["OrderLine"]["properties"]["at"]
@@ -68,7 +65,6 @@ def test_dates_have_their_formats_in_types_whose_names_begin_alike() -> None:
 
 def test_model_in_a_model_of_the_same_name_has_a_schema_of_its_own() -> None:
     schema, named = adapter_of(Outer).schema()
-
     assert schema == {"$ref": "#/components/schemas/Item_"}
     assert list(named["Item_"]["properties"]) == ["item"]
     assert list(named["Item"]["properties"]) == ["inner"]
@@ -77,5 +73,4 @@ def test_model_in_a_model_of_the_same_name_has_a_schema_of_its_own() -> None:
 def test_schema_that_names_itself_ends() -> None:
     itself = {"$ref": "#/components/schemas/A"}
     named = {"A": {"type": "object", "properties": {"a": itself}, "required": ["a"]}}
-
     assert len(json.dumps(example(itself, named))) < 100

@@ -28,7 +28,6 @@ def test_good_declarations_are_no_mistake() -> None:
     realtime.channel("orders:*", sends=Rating | Payment | Place)
     realtime.channel("$orders:{pk}", sends=Comment | Place)
     realtime.channel("*", sends=str)
-
     assert mistakes() == []
 
 
@@ -56,7 +55,6 @@ def test_declaration_that_is_never_used_is_found(
 ) -> None:
     realtime.channel(earlier, sends=Changed)
     realtime.channel(later, sends=Changed)
-
     text = (
         f"E052 The declaration of {later!r} is never used: an earlier one, {earlier!r}, is for the"
         " same channels."
@@ -78,7 +76,6 @@ class Outer(msgspec.Struct):
 @pytest.mark.parametrize("role", ["sends", "accepts"])
 def test_type_that_no_library_knows_is_found(declared: Any, role: str) -> None:
     realtime.channel("orders:{pk}", **{role: declared})
-
     [mistake] = mistakes()
     assert mistake.startswith(f"E052 'orders:{{pk}}' {role} a type that no library knows. ")
 
@@ -86,7 +83,6 @@ def test_type_that_no_library_knows_is_found(declared: Any, role: str) -> None:
 @pytest.mark.parametrize("pattern", ["other:{pk}", "$other:*"])
 def test_pattern_of_no_namespace_is_found(pattern: str) -> None:
     realtime.channel(pattern, sends=Changed)
-
     assert mistakes() == [
         f"W056 The typed channel {pattern!r} matches no channel: its namespace is not configured."
     ]

@@ -15,7 +15,6 @@ from tests.unit.typed.schemas import TYPES
 @pytest.mark.parametrize(("declared", "good", "wrong"), TYPES)
 def test_values_come_back_and_others_do_not(declared: Any, good: list[Any], wrong: Any) -> None:
     adapter = adapter_of(declared)
-
     for value in good:
         assert adapter.decode(adapter.encode(value).json) == value
     with pytest.raises(ValueError, match=r"."):
