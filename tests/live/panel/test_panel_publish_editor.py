@@ -1,4 +1,4 @@
-"""The JSON editor of the publish page: where JSON is wrong, layout, and the keys."""
+"""The field for JSON of the publish page: where JSON is wrong, and layout."""
 
 from __future__ import annotations
 
@@ -167,62 +167,3 @@ def test_size_is_told_in_bytes_of_utf_8(screen: PublishScreen) -> None:
     for text, size in {'"hi"': 4, '"\u00e9"': 4, '"\u20ac"': 5, '"\U0001f600"': 6}.items():
         screen.fill("", text)
         screen.until(partial(says, screen, f"Valid JSON, {size} B"), "the size")
-
-
-def test_marked_line_and_numbers_follow_the_text(screen: PublishScreen) -> None:
-    lines = ["[", *("1," for _ in range(60)), "x", "]"]
-    screen.fill("", "\n".join(lines))
-    screen.until(lambda: "Line 62, column 1:" in screen.state, "the mistake")
-    assert screen.marked_line == 62
-    assert screen.line_numbers == [str(n) for n in range(1, 64)]
-    screen.scroll_editor(400)
-    screen.until(lambda: screen.marked_line_seen == 62 - 400 / 20, "the mark beside its line")
-
-
-# the keys
-
-TYPED = [
-    (["{", Keys.ENTER, '"a": ['], '{\n  "a": ['),
-    (["  1,", Keys.ENTER, "2,", Keys.ENTER, "3"], "  1,\n  2,\n  3"),
-    (["[]", Keys.ARROW_LEFT, Keys.ENTER, "1"], "[\n  1\n]"),
-    (["1", Keys.TAB, "2"], "1  2"),
-    (["  1", Keys.SHIFT, Keys.TAB, Keys.NULL], "1"),
-    (["1", Keys.SHIFT, Keys.TAB, Keys.NULL], "1"),
-]
-
-
-def test_keys_indent(screen: PublishScreen) -> None:
-    for keys, text in TYPED:
-        screen.fill("", "")
-        screen.data.send_keys(*keys)
-        assert screen.texts[1] == text
-        assert screen.focused == "data"
-
-
-def test_tab_moves_all_lines_that_are_selected(screen: PublishScreen) -> None:
-    screen.fill("", "[\n1,\n\n2\n]")
-    screen.select_in_editor(2, 7)
-    screen.press(Keys.TAB)
-    assert screen.texts[1] == "[\n  1,\n\n  2\n]"
-    screen.data.send_keys(Keys.SHIFT, Keys.TAB, Keys.NULL)
-    assert screen.texts[1] == "[\n1,\n\n2\n]"
-
-
-@pytest.mark.parametrize("back", [False, True], ids=["forwards", "backwards"])
-def test_escape_sets_the_tab_key_free(screen: PublishScreen, back: bool) -> None:
-    screen.data.send_keys("1", Keys.ESCAPE)
-    screen.until(lambda: "The Tab key now leaves the editor." in screen.state, "the way out")
-    screen.data.send_keys(*([Keys.SHIFT, Keys.TAB, Keys.NULL] if back else [Keys.TAB]))
-    assert screen.focused == ("Compact" if back else "Tags, version and more")
-    assert screen.texts[1] == "1"
-
-
-def test_tab_indents_again_after_another_key(screen: PublishScreen) -> None:
-    screen.data.send_keys("1", Keys.ESCAPE, "2", Keys.TAB)
-    assert screen.texts[1] == "12  "
-    assert screen.focused == "data"
-
-
-def test_way_out_of_the_editor_is_told_to_screen_readers(screen: PublishScreen) -> None:
-    described = str(screen.data.get_attribute("aria-describedby")).split()
-    assert "Esc, then Tab leaves the editor." in " ".join(map(screen.text_of, described))
