@@ -118,12 +118,6 @@ def test_without_an_id_or_with_id_0_the_reply_has_none(server: Server) -> None:
     assert post(server, body).body == b'{"result":{}}\n{"result":{}}\n'
 
 
-def test_ids_need_neither_order_nor_uniqueness(server: Server) -> None:
-    ids = [9, 3, 3, 1, 9]
-    body = b"".join(line("disconnect", {"user": "nobody"}, id=number) for number in ids)
-    assert [reply["id"] for reply in post(server, body).replies] == ids
-
-
 # several commands in one body
 
 LAYOUTS = {

@@ -66,10 +66,6 @@ async def test_publish_answers_the_position(
     assert [(await client.publication())["data"] for _ in range(2)] == [{"a": 1}, [2]]
 
 
-def test_publish_without_history_has_no_position(server: Server, unique: str) -> None:
-    assert result(server, "publish", channel=unique, data=1) == {}
-
-
 async def test_publication_that_skips_history_is_delivered_only(
     server: Server, connect: Callable[..., Any], unique: str
 ) -> None:
@@ -367,3 +363,73 @@ def test_batch_is_bounded(server: Server) -> None:
     assert json.loads(send(server, "batch", body).body) == LIMIT_EXCEEDED
     in_a_batch = json.loads(send(server, "batch", b'{"commands":[{"batch":{}}]}').body)
     assert in_a_batch == {"replies": [METHOD_NOT_FOUND]}
+
+
+# versions
+
+
+def test_an_older_version_is_not_published(server: Server, unique: str) -> None:
+    channel = f"kept:{unique}"
+    first = result(server, "publish", channel=channel, data=1, version=2, version_epoch="a")
+    assert result(server, "publish", channel=channel, data=2, version=1) == first
+    assert result(server, "publish", channel=channel, data=3, version=2) == first
+    last = result(server, "publish", channel=channel, data=4, version=1, version_epoch="b")
+    responses = result(server, "broadcast", channels=[channel, unique], data=5, version=1)
+
+    kept = result(server, "history", channel=channel, limit=-1)["publications"]
+    assert [publication["data"] for publication in kept] == [1, 4]
+    assert responses["responses"] == [{"result": last}, NOT_AVAILABLE]
+
+
+@pytest.mark.parametrize(
+    ("params", "answer"),
+    [
+        ({"version": 2}, NOT_AVAILABLE),
+        ({"version": 2, "channel": "kept:a", "skip_history": True}, NOT_AVAILABLE),
+        ({"version": 2**64}, BAD_REQUEST),
+        ({"version": 1, "version_epoch": "x" * 256}, BAD_REQUEST),
+    ],
+    ids=str,
+)
+def test_versions_that_cannot_be_compared_are_refused(
+    server: Server, params: dict[str, Any], answer: dict[str, Any]
+) -> None:
+    assert call(server, "publish", **{"channel": "a", "data": 1, **params}) == answer
+
+
+# subscribe
+
+
+async def test_subscribe_may_be_for_one_client(
+    server: Server, connect: Callable[..., Any], unique: str
+) -> None:
+    one, other = [await connect(server, user=unique) for _ in range(2)]
+    channel = f"kept:{unique}"
+
+    params = {"user": unique, "channel": channel, "client": one.client, "expire_at": 2**33}
+    assert result(server, "subscribe", **params, b64info="NQ==", data={"n": 1}) == {}
+
+    assert await one.push() == {"type": 5, "channel": channel, "data": {}}
+    present = result(server, "presence", channel=channel)["presence"]
+    assert {client: info["chan_info"] for client, info in present.items()} == {one.client: 5}
+    result(server, "publish", channel=channel, data=1)
+    assert (await one.publication())["data"] == 1
+    await other.quiet()
+
+
+@pytest.mark.parametrize(
+    ("params", "code"),
+    [
+        ({"expire_at": 5}, 100),
+        ({"expire_at": -1}, 100),
+        ({"b64info": "?"}, 107),
+        ({"b64data": "bm90IEpTT04="}, 107),
+        ({"recover_since": {"offset": 2**64}}, 107),
+    ],
+    ids=str,
+)
+def test_subscription_that_cannot_be_is_refused(
+    server: Server, params: dict[str, Any], code: int
+) -> None:
+    answer = call(server, "subscribe", user="17", channel="kept:a", **params)
+    assert answer["error"]["code"] == code

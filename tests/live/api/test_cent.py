@@ -103,23 +103,10 @@ async def test_several_commands_in_one_request(
     assert [await client.publication() for _ in range(2)] == [{"data": 1}, {"data": 3}]
 
 
-ERRORS: dict[str, tuple[list[Any], int, str]] = {
-    "publish": (["nope:a", 1], 102, "namespace not found"),
-    "broadcast": ([[], 1], 107, "bad request"),
-    "unsubscribe": (["17", "nope:a"], 102, "namespace not found"),
-    "disconnect": ([""], 107, "bad request"),
-    "presence": (["off:a"], 108, "not available"),
-    "history": (["off:a"], 108, "not available"),
-    "history_remove": (["nope:a"], 102, "namespace not found"),
-}
-
-
-@pytest.mark.parametrize("method", ERRORS)
-def test_errors_are_raised(cent: Client, method: str) -> None:
-    arguments, code, message = ERRORS[method]
+def test_errors_are_raised(cent: Client) -> None:
     with pytest.raises(ResponseError) as caught:
-        getattr(cent, method)(*arguments)
-    assert caught.value.args == ({"code": code, "message": message},)
+        cent.publish("nope:a", 1)
+    assert caught.value.args == ({"code": 102, "message": "namespace not found"},)
 
 
 def test_wrong_key_is_refused(server: Server) -> None:

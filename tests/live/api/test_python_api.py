@@ -175,24 +175,12 @@ NOT_FOUND = ("NamespaceNotFound", 102, "namespace not found")
 NOT_AVAILABLE = ("NotAvailable", 108, "not available")
 ERRORS: list[tuple[str, list[Any], tuple[str, int, str]]] = [
     ("publish", ["", 1], BAD_REQUEST),
-    ("publish", ["\xe9", 1], BAD_REQUEST),
-    ("broadcast", [[], 1], BAD_REQUEST),
-    ("broadcast", [[""], 1], BAD_REQUEST),
     ("broadcast", [["nope:a"], 1], NOT_FOUND),
-    ("unsubscribe", [""], BAD_REQUEST),
     ("unsubscribe", ["17", "nope:a"], NOT_FOUND),
     ("disconnect", [""], BAD_REQUEST),
-    ("presence", [""], BAD_REQUEST),
-    ("presence", ["nope:a"], NOT_FOUND),
     ("presence", ["off:a"], NOT_AVAILABLE),
-    ("presence_stats", [""], BAD_REQUEST),
-    ("presence_stats", ["nope:a"], NOT_FOUND),
     ("presence_stats", ["off:a"], NOT_AVAILABLE),
-    ("history", [""], BAD_REQUEST),
-    ("history", ["nope:a"], NOT_FOUND),
     ("history", ["off:a"], NOT_AVAILABLE),
-    ("history_remove", [""], BAD_REQUEST),
-    ("history_remove", ["nope:a"], NOT_FOUND),
     ("history_remove", ["off:a"], NOT_AVAILABLE),
 ]
 
