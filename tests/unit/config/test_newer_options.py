@@ -8,7 +8,6 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load, read
-from tests.unit.config.option_rules import rules
 
 HISTORY = {"history_size": 10, "history_lifetime": 60}
 RIGHTS = ("publish", "presence", "history")
@@ -29,12 +28,10 @@ def right(given: dict[str, Any], name: str) -> set[str]:
     }
 
 
-# from the older names to the newer ones
-
-
 @pytest.mark.parametrize(
     ("given", "expected"),
     [
+        # from the older names to the newer ones
         pytest.param(
             {},
             {"allow_subscribe_for_client": True, "allow_user_limited_channels": True},
@@ -64,11 +61,67 @@ def right(given: dict[str, Any], name: str) -> set[str]:
             },
             id="newer options that no older one gives",
         ),
+        # from the newer names to the older ones
+        ({"allow_subscribe_for_anonymous": True}, {"anonymous": True}),
+        ({"allow_publish_for_client": True}, {"publish": True, "subscribe_to_publish": False}),
+        ({"allow_publish_for_subscriber": True}, {"publish": True, "subscribe_to_publish": True}),
+        (
+            {"allow_publish_for_client": True, "allow_publish_for_subscriber": True},
+            {"publish": True, "subscribe_to_publish": False},
+        ),
+        ({"allow_publish_for_anonymous": True}, {"publish": False}),
+        (
+            {"presence": True, "allow_presence_for_client": False},
+            {"presence_disable_for_client": True},
+        ),
+        (
+            {"presence": True, "allow_presence_for_client": True},
+            {"presence_disable_for_client": False},
+        ),
+        ({**HISTORY, "allow_history_for_client": False}, {"history_disable_for_client": True}),
+        (
+            {**HISTORY, "allow_history_for_subscriber": True},
+            {"history_disable_for_client": False},
+        ),
+        ({**HISTORY, "force_recovery": True}, {"history_recover": True}),
+        ({"history_size": 10, "history_ttl": 60}, {"history_lifetime": 60}),
+        ({"subscribe_proxy_enabled": True}, {"proxy_subscribe": True}),
+        ({"publish_proxy_enabled": True}, {"proxy_publish": True}),
+        ({"allow_subscribe_for_client": False}, {"server_side": False}),
+        # both: the newer name wins
+        (
+            {"server_side": True, "allow_subscribe_for_client": True},
+            {"server_side": False, "allow_subscribe_for_client": True},
+        ),
+        (
+            {"server_side": True, "allow_subscribe_for_client": False},
+            {"server_side": True, "allow_subscribe_for_client": False},
+        ),
+        (
+            {"anonymous": True, "allow_subscribe_for_anonymous": False},
+            {"anonymous": False, "allow_subscribe_for_anonymous": False},
+        ),
+        (
+            {"publish": True, "allow_publish_for_client": False},
+            {"publish": False, "allow_publish_for_client": False},
+        ),
+        (
+            {"history_lifetime": 5, "history_ttl": 60},
+            {"history_lifetime": 60},
+        ),
+        (
+            {**HISTORY, "history_recover": True, "force_recovery": False},
+            {"history_recover": False, "force_recovery": False},
+        ),
+        (
+            {"join_leave": True, "force_push_join_leave": False},
+            {"join_leave": True, "force_push_join_leave": False},
+        ),
+        ({"proxy_publish": True, "publish_proxy_enabled": False}, {"proxy_publish": False}),
     ],
+    ids=str,
 )
-def test_older_name_gives_the_newer_ones(
-    given: dict[str, Any], expected: dict[str, object]
-) -> None:
+def test_older_and_newer_names_agree(given: dict[str, Any], expected: dict[str, object]) -> None:
     assert {name: getattr(options(given), name) for name in expected} == expected
 
 
@@ -104,89 +157,6 @@ def test_older_name_gives_the_newer_ones(
 )
 def test_older_names_give_a_right(given: dict[str, Any], name: str, who: set[str]) -> None:
     assert right(given, name) == who
-
-
-# from the newer names to the older ones
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"allow_subscribe_for_anonymous": True}, {"anonymous": True}),
-        ({"allow_publish_for_client": True}, {"publish": True, "subscribe_to_publish": False}),
-        ({"allow_publish_for_subscriber": True}, {"publish": True, "subscribe_to_publish": True}),
-        (
-            {"allow_publish_for_client": True, "allow_publish_for_subscriber": True},
-            {"publish": True, "subscribe_to_publish": False},
-        ),
-        ({"allow_publish_for_anonymous": True}, {"publish": False}),
-        (
-            {"presence": True, "allow_presence_for_client": False},
-            {"presence_disable_for_client": True},
-        ),
-        (
-            {"presence": True, "allow_presence_for_client": True},
-            {"presence_disable_for_client": False},
-        ),
-        ({**HISTORY, "allow_history_for_client": False}, {"history_disable_for_client": True}),
-        (
-            {**HISTORY, "allow_history_for_subscriber": True},
-            {"history_disable_for_client": False},
-        ),
-        ({**HISTORY, "force_recovery": True}, {"history_recover": True}),
-        ({"history_size": 10, "history_ttl": 60}, {"history_lifetime": 60}),
-        ({"subscribe_proxy_enabled": True}, {"proxy_subscribe": True}),
-        ({"publish_proxy_enabled": True}, {"proxy_publish": True}),
-        ({"allow_subscribe_for_client": False}, {"server_side": False}),
-    ],
-    ids=str,
-)
-def test_newer_name_gives_the_older_ones(
-    given: dict[str, Any], expected: dict[str, object]
-) -> None:
-    assert {name: getattr(options(given), name) for name in expected} == expected
-
-
-# both
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        (
-            {"server_side": True, "allow_subscribe_for_client": True},
-            {"server_side": False, "allow_subscribe_for_client": True},
-        ),
-        (
-            {"server_side": True, "allow_subscribe_for_client": False},
-            {"server_side": True, "allow_subscribe_for_client": False},
-        ),
-        (
-            {"anonymous": True, "allow_subscribe_for_anonymous": False},
-            {"anonymous": False, "allow_subscribe_for_anonymous": False},
-        ),
-        (
-            {"publish": True, "allow_publish_for_client": False},
-            {"publish": False, "allow_publish_for_client": False},
-        ),
-        (
-            {"history_lifetime": 5, "history_ttl": 60},
-            {"history_lifetime": 60},
-        ),
-        (
-            {**HISTORY, "history_recover": True, "force_recovery": False},
-            {"history_recover": False, "force_recovery": False},
-        ),
-        (
-            {"join_leave": True, "force_push_join_leave": False},
-            {"join_leave": True, "force_push_join_leave": False},
-        ),
-        ({"proxy_publish": True, "publish_proxy_enabled": False}, {"proxy_publish": False}),
-    ],
-    ids=str,
-)
-def test_newer_name_wins(given: dict[str, Any], expected: dict[str, object]) -> None:
-    assert {name: getattr(options(given), name) for name in expected} == expected
 
 
 @pytest.mark.parametrize("name", RIGHTS)
@@ -227,46 +197,6 @@ def test_options_made_in_code_are_resolved_too() -> None:
     assert ChannelOptions(allow_publish_for_client=True) == options(
         {"allow_publish_for_client": True}
     )
-
-
-# rules between options
-
-
-@pytest.mark.parametrize("newer", [{}, {"history_size": 10}, {"history_ttl": "60s"}])
-def test_forced_recovery_without_history_is_a_mistake(newer: dict[str, Any]) -> None:
-    assert rules({"force_recovery": True, **newer}) == ["E007"]
-
-
-@pytest.mark.parametrize("expression", ["[", "(", "*a", "(?=a)"])
-@pytest.mark.parametrize("place", ["top level", "namespace"])
-def test_expression_that_cannot_be_used_is_a_mistake(expression: str, place: str) -> None:
-    given: dict[str, Any] = {"channel_regex": expression}
-    if place == "namespace":
-        given = {"namespaces": [{"name": "chat", **given}]}
-    assert rules(given) == ["E041"]
-
-
-@pytest.mark.parametrize(
-    ("ping", "pong", "expected"),
-    [(25, 8, []), (2, 1.9, []), (8, 8, ["E040"]), ("5s", "6s", ["E040"])],
-)
-def test_pong_is_due_before_the_next_ping(ping: object, pong: object, expected: list[str]) -> None:
-    assert rules({"ping_interval": ping, "pong_timeout": pong}) == expected
-
-
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [
-        ({"allow_user_limited_channels": False}, ["E023"]),
-        ({"allow_user_limited_channels": False, "allow_subscribe_for_client": False}, []),
-        ({"server_side": True}, []),
-    ],
-    ids=str,
-)
-def test_personal_channels_are_not_open_to_other_users(
-    given: dict[str, Any], expected: list[str]
-) -> None:
-    assert rules({"user_subscribe_to_personal": True, **given}) == expected
 
 
 # sources

@@ -8,7 +8,6 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load, read
-from tests.unit.config.option_rules import rules
 
 
 def options(given: dict[str, Any]) -> ChannelOptions:
@@ -34,25 +33,6 @@ def test_duration_is_read_with_units_or_as_a_number(value: object, seconds: int)
 
 
 @pytest.mark.parametrize(
-    ("value", "check"),
-    [
-        ("300", "E003"),
-        ("", "E003"),
-        ("s", "E003"),
-        ("5 s", "E003"),
-        ("1d", "E003"),
-        ("500ms", "E003"),
-        ("\N{ARABIC-INDIC DIGIT ONE}s", "E003"),
-        ("-5s", "E004"),
-        (3 * "999999999999h", "E004"),
-        (True, "E003"),
-    ],
-)
-def test_other_text_is_no_duration(value: object, check: str) -> None:
-    assert rules({"history_ttl": value}) == [check]
-
-
-@pytest.mark.parametrize(
     ("name", "value"),
     [
         ("name", "a\udcff"),
@@ -70,18 +50,6 @@ def test_text_that_is_not_utf_8_is_a_mistake(name: str, value: object) -> None:
 
 def test_time_with_fractions_may_be_less_than_a_second() -> None:
     assert load({"pong_timeout": "500ms"}).pong_timeout == 0.5
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("force_recovery_mode", "snapshot"),
-        ("publication_data_format", "binary"),
-        ("publication_data_format", "JSON"),
-    ],
-)
-def test_value_that_is_none_of_the_choices_is_a_mistake(name: str, value: str) -> None:
-    assert rules({name: value}) == ["E004"]
 
 
 @pytest.mark.parametrize(

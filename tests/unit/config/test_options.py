@@ -11,7 +11,6 @@ import pytest
 from realtime.config.names import NEWER_NAMES, NOT_USED, OLDER_NAMES
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, Config
 from realtime.config.reader import InvalidOptions, load, read
-from tests.unit.config.option_rules import rules
 
 CHANNEL_DEFAULTS: Mapping[str, object] = {
     "publish": False,
@@ -200,68 +199,6 @@ def test_list_option_becomes_a_tuple(value: object) -> None:
 
 def test_empty_list_of_origins_is_not_the_same_as_none() -> None:
     assert load({"allowed_origins": []}).allowed_origins == ()
-
-
-@pytest.mark.parametrize(
-    ("name", "value"),
-    [
-        ("presence", 1),
-        ("presence", "true"),
-        ("presence", None),
-        ("history_size", "10"),
-        ("history_size", True),
-        ("history_size", 1.5),
-        ("channel_max_length", "255"),
-        ("client_channel_limit", None),
-        ("api_key", 5),
-        ("api_key", b"key"),
-        ("name", ["a"]),
-        ("allowed_origins", "https://a.example"),
-        ("allowed_origins", ["https://a.example", 5]),
-        ("namespaces", {}),
-        ("namespaces", "chat"),
-        ("namespaces", "5"),
-        ("namespaces", ["chat"]),
-        ("namespaces", 5),
-    ],
-)
-def test_value_of_the_wrong_type_is_a_mistake(name: str, value: object) -> None:
-    assert rules({name: value}) == ["E003"]
-
-
-@pytest.mark.parametrize(
-    "name", ["history_size", "history_lifetime", "channel_max_length", "client_stale_close_delay"]
-)
-def test_negative_number_is_a_mistake(name: str) -> None:
-    assert rules({name: -1}) == ["E004"]
-
-
-@pytest.mark.parametrize("name", ["history_lifetime", "client_queue_max_size", "hook_timeout"])
-def test_number_that_nobody_can_count_to_is_a_mistake(name: str) -> None:
-    assert rules({name: 2**53}) == []
-    assert rules({name: 2**53 + 1}) == ["E004"]
-    assert rules({name: 10**400}) == ["E004"]
-
-
-@pytest.mark.parametrize(
-    "name", ["client_presence_ping_interval", "client_presence_expire_interval"]
-)
-@pytest.mark.parametrize("value", [0, -1])
-def test_presence_interval_of_no_time_is_a_mistake(name: str, value: int) -> None:
-    assert rules({name: value}) == ["E004"]
-
-
-@pytest.mark.parametrize("name", ["Presence", "precense", "namespace", ""])
-def test_unknown_option_is_a_mistake(name: str) -> None:
-    assert rules({name: True}) == ["E002"]
-
-
-def test_unknown_option_in_a_namespace_is_a_mistake() -> None:
-    assert rules({"namespaces": [{"name": "chat", "api_key": "x"}]}) == ["E002"]
-
-
-def test_option_that_has_no_effect_here_is_no_mistake() -> None:
-    assert rules({"redis_streams": True, "port": "8000"}) == []
 
 
 def test_older_name_of_the_secret_is_read() -> None:

@@ -7,11 +7,9 @@ from collections.abc import Mapping
 import pytest
 from channels_redis.utils import create_pool
 
-from realtime.config.names import NOT_USED
 from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import load
 from realtime.config.redis_options import hosts, uses_redis
-from tests.unit.config.option_rules import rules
 
 DEFAULTS: Mapping[str, object] = {
     "engine": "",
@@ -60,21 +58,6 @@ def test_option_has_its_documented_default(name: str) -> None:
 
 def test_every_option_of_redis_is_listed_here() -> None:
     assert {name for name in CONFIG_FIELDS if name.startswith("redis_")} <= set(DEFAULTS)
-
-
-@pytest.mark.parametrize(
-    "name",
-    [
-        "redis_streams",
-        "redis_write_timeout",
-        "redis_idle_timeout",
-        "redis_pubsub_num_workers",
-    ],
-)
-def test_option_without_effect_says_why(name: str) -> None:
-    assert name not in CONFIG_FIELDS
-    assert NOT_USED[name]
-    assert rules({name: 1}) == []
 
 
 # which engine

@@ -6,7 +6,6 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from tests.unit.config.option_rules import rules
 
 RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
 
@@ -17,25 +16,6 @@ RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": Tr
 @pytest.mark.parametrize("name", ["ab", "chat", "CHAT_2", "a-b", "__", "--", "0123456789"])
 def test_namespace_name_of_the_pattern_is_accepted(name: str) -> None:
     assert list(load({"namespaces": [{"name": name}]}).namespaces) == [name]
-
-
-@pytest.mark.parametrize(
-    "name", ["", "a", "a.b", "a b", "a:b", "chat\n", "$chat", "é-é", "a/b", None, 5, ["ab"]]
-)
-def test_namespace_name_outside_the_pattern_is_a_mistake(name: object) -> None:
-    assert rules({"namespaces": [{"name": name}]}) == ["E005"]
-
-
-def test_namespace_without_name_is_a_mistake() -> None:
-    assert rules({"namespaces": [{"presence": True}]}) == ["E005"]
-
-
-def test_namespace_configured_twice_is_a_mistake() -> None:
-    assert rules({"namespaces": [{"name": "ab"}, {"name": "ab"}]}) == ["E006"]
-
-
-def test_namespace_names_differ_by_case() -> None:
-    assert rules({"namespaces": [{"name": "ab"}, {"name": "AB"}]}) == []
 
 
 def test_namespace_inherits_nothing_from_the_top_level() -> None:
@@ -71,68 +51,3 @@ def test_options_of_the_empty_namespace_are_the_top_level_ones() -> None:
 def test_history_needs_size_and_lifetime(size: int, lifetime: int, kept: bool) -> None:
     options = ChannelOptions(history_size=size, history_lifetime=lifetime)
     assert options.keeps_history is kept
-
-
-@pytest.mark.parametrize("missing", ["history_size", "history_lifetime"])
-@pytest.mark.parametrize("place", ["top level", "namespace"])
-def test_recovery_without_history_is_a_mistake(missing: str, place: str) -> None:
-    options: dict[str, object] = {**RECOVERABLE, missing: 0}
-    if place == "namespace":
-        options = {"namespaces": [{"name": "chat", **options}]}
-    assert rules(options) == ["E007"]
-
-
-def test_recovery_with_history_is_no_mistake() -> None:
-    assert rules({**RECOVERABLE, "namespaces": [{"name": "chat", **RECOVERABLE}]}) == []
-
-
-PERSONAL = {"user_subscribe_to_personal": True}
-SINGLE = {**PERSONAL, "user_personal_single_connection": True}
-IN_CHAT = {"user_personal_channel_namespace": "chat"}
-
-
-@pytest.mark.parametrize(
-    ("options", "expected"),
-    [
-        pytest.param(PERSONAL, [], id="top level"),
-        pytest.param({**PERSONAL, **IN_CHAT}, ["E008"], id="unknown namespace"),
-        pytest.param(IN_CHAT, [], id="unknown namespace, but off"),
-        pytest.param({**PERSONAL, "channel_user_boundary": ""}, ["E023"], id="no boundary"),
-        pytest.param(
-            {**PERSONAL, **IN_CHAT, "namespaces": [{"name": "chat"}]}, [], id="known namespace"
-        ),
-        pytest.param(SINGLE, ["E009"], id="single connection without presence"),
-        pytest.param({**SINGLE, "presence": True}, [], id="single connection with presence"),
-        pytest.param(
-            {**SINGLE, **IN_CHAT, "presence": True, "namespaces": [{"name": "chat"}]},
-            ["E009"],
-            id="presence elsewhere",
-        ),
-        pytest.param(
-            {**SINGLE, **IN_CHAT, "namespaces": [{"name": "chat", "presence": True}]},
-            [],
-            id="presence there",
-        ),
-    ],
-)
-def test_personal_channel_needs_its_namespace_and_presence(
-    options: dict[str, object], expected: list[str]
-) -> None:
-    assert rules(options) == expected
-
-
-@pytest.mark.parametrize(
-    ("ping", "expire", "expected"),
-    [
-        (25, 60, []),
-        (1, 2, []),
-        (59, 60, []),
-        (60, 60, ["E012"]),
-        (61, 60, ["E012"]),
-    ],
-)
-def test_presence_must_be_renewed_before_it_expires(
-    ping: int, expire: int, expected: list[str]
-) -> None:
-    options = {"client_presence_ping_interval": ping, "client_presence_expire_interval": expire}
-    assert rules(options) == expected
