@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from datetime import datetime, timedelta
 from enum import StrEnum
 from typing import Generic, NamedTuple, TypeVar
@@ -56,10 +56,10 @@ class HealthProblem(NamedTuple):
 
     key: str
     """The same for the same problem, as long as it lasts."""
-    level: Level
     text: str
     """A sentence."""
-    page: str
+    level: Level = Level.DEGRADED
+    page: str = "overview"
     """The page that shows more."""
     seconds: float | None = None
     """How long it has lasted; None: since it was seen first."""
@@ -229,83 +229,74 @@ class ServiceWatch:
 # problems
 
 
-def problems_of(look: Look) -> list[HealthProblem]:
-    """Return the problems of engine and nodes."""
+def problems_of(look: Look) -> Iterator[HealthProblem]:
+    """Yield the problems of engine and nodes."""
     if look.unavailable is not None:
-        title = str(look.unavailable.title)
-        return [HealthProblem("engine", Level.DOWN, f"{title}.", "overview")]
+        yield HealthProblem("engine", f"{look.unavailable.title}.", Level.DOWN)
+        return
     assert look.seen is not None
     nodes, round_trip = look.seen.state
-    return [*node_problems(nodes), *round_trip_problems(round_trip)]
+    yield from node_problems(nodes)
+    if round_trip is not None and round_trip > SLOW_ROUND_TRIP:
+        text = _("Redis is slow: a round trip takes %(time)d ms.")
+        yield HealthProblem("slow", text % {"time": round_trip * 1000})
 
 
-def node_problems(nodes: Sequence[NodeStatus]) -> list[HealthProblem]:
-    """Return the problems of nodes."""
-    problems = []
+def node_problems(nodes: Sequence[NodeStatus]) -> Iterator[HealthProblem]:
+    """Yield the problems of nodes."""
     alive = [node for node in nodes if node.alive]
     if not alive:
-        problems.append(HealthProblem("none", Level.DOWN, _("No node is running."), "overview"))
-    for node in nodes:
-        if not node.alive:
-            text = _("Node %(name)s has been silent for %(time)s.") % {
-                "name": node.name,
-                "time": duration(node.last_seen_seconds),
-            }
-            key, seconds = f"silent {node.uid}", node.last_seen_seconds
-            problems.append(HealthProblem(key, Level.DEGRADED, text, "overview", seconds))
-    silent = {node.name for node in nodes if not node.alive}
+        yield HealthProblem("none", _("No node is running."), Level.DOWN)
+    silent = [node for node in nodes if not node.alive]
+    for node in silent:
+        text = _("Node %(name)s has been silent for %(time)s.") % {
+            "name": node.name,
+            "time": duration(node.last_seen_seconds),
+        }
+        yield HealthProblem(f"silent {node.uid}", text, seconds=node.last_seen_seconds)
     for name in unanswered.names():
-        if name not in silent:
+        if name not in {node.name for node in silent}:
             text = _("Node %(name)s did not answer a moment ago.") % {"name": name}
-            problems.append(HealthProblem(f"unanswered {name}", Level.DEGRADED, text, "overview"))
+            yield HealthProblem(f"unanswered {name}", text)
     for node in alive:
         if node.loop_lag > LONG_LAG:
             text = _("Node %(name)s is overloaded: its event loop was late by %(time)d ms.") % {
                 "name": node.name,
                 "time": node.loop_lag * 1000,
             }
-            problems.append(HealthProblem(f"lag {node.uid}", Level.DEGRADED, text, "overview"))
+            yield HealthProblem(f"lag {node.uid}", text)
     versions = sorted({node.version for node in alive})
     if len(versions) > 1:
         text = ngettext(
             "The nodes run %(count)d version: %(versions)s.",
             "The nodes run %(count)d different versions: %(versions)s.",
             len(versions),
-        ) % {"count": len(versions), "versions": ", ".join(versions)}
-        problems.append(HealthProblem("versions", Level.DEGRADED, text, "overview"))
-    return problems
+        )
+        named = text % {"count": len(versions), "versions": ", ".join(versions)}
+        yield HealthProblem("versions", named)
 
 
-def round_trip_problems(round_trip: float | None) -> list[HealthProblem]:
-    """Return the problem of a round trip that takes too long."""
-    if round_trip is None or round_trip <= SLOW_ROUND_TRIP:
-        return []
-    text = _("Redis is slow: a round trip takes %(time)d ms.") % {"time": round_trip * 1000}
-    return [HealthProblem("slow", Level.DEGRADED, text, "overview")]
-
-
-def pending_problems(numbers: service.PendingNumbers) -> list[HealthProblem]:
-    """Return the problems of durable publications, where the site has them."""
+def pending_problems(numbers: service.PendingNumbers) -> Iterator[HealthProblem]:
+    """Yield the problems of durable publications, where the site has them."""
     if not service.keeps_pending():
-        return []
+        return
     rows = numbers.read()
     if rows is None:
         text = _("Durable publications cannot be read.")
-        return [HealthProblem("pending", Level.DEGRADED, text, "pending")]
-    problems = []
+        yield HealthProblem("pending", text, page="pending")
+        return
     if rows.is_late:
         text = _("A durable publication has been waiting for %(time)s.") % {
             "time": duration(rows.oldest or 0)
         }
-        problems.append(HealthProblem("late", Level.DEGRADED, text, "pending", rows.oldest))
+        yield HealthProblem("late", text, page="pending", seconds=rows.oldest)
     if rows.parked:
         text = ngettext(
             "%(count)d durable publication is parked.",
             "%(count)d durable publications are parked.",
             rows.parked,
-        ) % {"count": rows.parked}
-        problems.append(HealthProblem("parked", Level.DEGRADED, text, "pending"))
-    return problems
+        )
+        yield HealthProblem("parked", text % {"count": rows.parked}, page="pending")
 
 
 def check_levels(messages: Sequence[checks.CheckMessage]) -> tuple[int, int]:
@@ -315,14 +306,11 @@ def check_levels(messages: Sequence[checks.CheckMessage]) -> tuple[int, int]:
     return errors, len(levels) - errors
 
 
-def check_problems(errors: int) -> list[HealthProblem]:
-    """Return the problem that system checks fail."""
-    if not errors:
-        return []
-    text = ngettext("%(count)d system check fails.", "%(count)d system checks fail.", errors) % {
-        "count": errors
-    }
-    return [HealthProblem("checks", Level.DEGRADED, text, "namespaces")]
+def check_problems(errors: int) -> Iterator[HealthProblem]:
+    """Yield the problem that system checks fail."""
+    if errors:
+        text = ngettext("%(count)d system check fails.", "%(count)d system checks fail.", errors)
+        yield HealthProblem("checks", text % {"count": errors}, page="namespaces")
 
 
 watch = ServiceWatch()

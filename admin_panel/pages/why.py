@@ -7,7 +7,6 @@ pastes comes in a POST, is verified, and is gone with the answer.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from contextlib import suppress
 from datetime import UTC, datetime
 from typing import Any, Literal, NamedTuple, cast
 
@@ -18,7 +17,7 @@ from django.views.decorators.debug import sensitive_variables
 
 from realtime.channel_rules import namespace_of
 from realtime.config import sources
-from realtime.config.names import given_namespaces, options_in
+from realtime.config.names import given_items, options_in
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
 from realtime.errors import Error
 
@@ -274,10 +273,7 @@ def _given(options: Mapping[str, object], place: str) -> set[str]:
     """Return the names of the options that are given: in a namespace, or at the top level."""
     if not place:
         return set(options)
-    namespaces: object = None
-    with suppress(ValueError):
-        namespaces = given_namespaces(options.get("namespaces"))
-    for item in namespaces if isinstance(namespaces, list | tuple) else ():
-        if isinstance(item, Mapping) and item.get("name") == place:
+    for item in given_items(options):
+        if item.get("name") == place:
             return {known for known, _name, _value in options_in(item)}
     return set()

@@ -12,7 +12,7 @@ import math
 import time
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Protocol, TypeVar
+from typing import TypeAlias, TypeVar
 
 from django.core.cache import cache
 from django.core.cache.backends.base import BaseCache
@@ -31,14 +31,6 @@ RETRY_DELAY = 5.0
 _PREFIX = "realtime_admin:"
 
 logger = logging.getLogger("realtime.admin_panel")
-
-
-class _Store(Protocol):
-    def add_one(self, key: str, seconds: float) -> int: ...
-    def count(self, key: str) -> int: ...
-    def take_one(self, key: str) -> None: ...
-    def mark(self, key: str, seconds: float) -> None: ...
-    def is_marked(self, key: str) -> bool: ...
 
 
 class _InCache:
@@ -94,6 +86,8 @@ class _InRedis:
     def is_marked(self, key: str) -> bool:
         return self._run(key, ("GET",))[0] is not None
 
+
+_Store: TypeAlias = _InCache | _InRedis
 
 _own = LocMemCache("realtime_admin.standalone", {"OPTIONS": {"MAX_ENTRIES": MAX_ENTRIES}})
 _here = _InCache(_own)

@@ -15,7 +15,7 @@ def check_channel_layer(report: Report) -> Found:
     """W007: `channel_layer` is not this package's own: publishing takes two steps."""
     config = report.config
     backend = sources.channel_layers().get(config.channel_layer)
-    is_foreign = backend not in (None, OUR_LAYER) and not sources.layer_problems(config)
+    is_foreign = backend not in (None, OUR_LAYER) and not any(sources.layer_problems(config))
     if uses_redis(config) and is_foreign:
         yield (
             f"With the channel layer {config.channel_layer!r}, publishing takes two steps and one"

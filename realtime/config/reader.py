@@ -62,26 +62,133 @@ def load(options: Mapping[str, object]) -> Config:
 
 def read(options: Mapping[str, object]) -> tuple[Config, list[Problem]]:
     """Return a `Config` of the options that can be used, and the problems of the others."""
-    problems: list[Problem] = []
-    values: dict[str, Any] = {}
-    channel_values: dict[str, Any] = {}
-    for known, name, value in options_in(options):
-        if name == "namespaces":
-            continue
-        if option := CHANNEL_OPTION_FIELDS.get(known):
-            _read_value(option, (known, name), value, channel_values, problems)
-        elif option := CONFIG_FIELDS.get(known):
-            _read_value(option, (known, name), value, values, problems)
+    reader = _Reader()
+    return reader.read(options), reader.problems
+
+
+class _Reader:
+    """Reads options, and collects the mistakes in them."""
+
+    def __init__(self) -> None:
+        self.problems: list[Problem] = []
+
+    def _wrong(self, check: str, message: str, hint: str) -> None:
+        self.problems.append(Problem(check, message, hint))
+
+    def read(self, options: Mapping[str, object]) -> Config:
+        values: dict[str, Any] = {}
+        channel_values: dict[str, Any] = {}
+        for known, name, value in options_in(options):
+            if name == "namespaces":
+                continue
+            if option := CHANNEL_OPTION_FIELDS.get(known):
+                self._read_value(option, name, value, channel_values)
+            elif option := CONFIG_FIELDS.get(known):
+                self._read_value(option, name, value, values, known)
+            else:
+                hint = _did_you_mean(name, ("namespaces", *CONFIG_FIELDS, *CHANNEL_OPTION_FIELDS))
+                reason = FLAT_UNSUPPORTED.get(name, "")
+                self._not_an_option(name, value, "", reason, why_unused(name), hint)
+        channel = ChannelOptions(**channel_values)
+        self.problems.extend(rules.check_channel("the top level", channel))
+        namespaces = self._read_namespaces(options.get("namespaces"))
+        config = config_of(values, channel=channel, namespaces=namespaces)
+        self.problems.extend(rules.check(config))
+        return config
+
+    def _read_value(
+        self, option: Field[Any], label: str, value: object, into: dict[str, Any], known: str = ""
+    ) -> None:
+        """Put the value of an option into `into`, if it has no mistake.
+
+        Args:
+            option: the option.
+            label: the name that messages give it.
+            value: as it was given.
+            into: gets values by name.
+            known: its name there; empty: that of the field.
+        """
+        kind = kind_of(option)
+        meaning = str(option.metadata["meaning"])
+        if convert := option.metadata["convert"]:
+            value = convert(value)
+        if not _is_of_kind(kind, value):
+            # the value itself stays out of the message: it may be a secret
+            must_be = f"{KIND_WORDS[kind]}, not {type(value).__name__}"
+            self._wrong("E003", f"Option {label!r} must be {must_be}.", meaning)
+        elif kind in ("str", "bool | str", "list") and not all(map(is_text, _strings(value))):
+            self._wrong("E003", f"Option {label!r} must be text in UTF-8.", meaning)
+        elif bound := _broken_bound(option, value):
+            self._wrong("E004", f"Option {label!r} must be {bound}.", meaning)
         else:
-            hint = _did_you_mean(name, ("namespaces", *CONFIG_FIELDS, *CHANNEL_OPTION_FIELDS))
-            reason = FLAT_UNSUPPORTED.get(name, "")
-            problems += _not_an_option(name, value, "", reason, why_unused(name), hint)
-    channel = ChannelOptions(**channel_values)
-    problems.extend(rules.check_channel("the top level", channel))
-    namespaces = _read_namespaces(options.get("namespaces"), problems)
-    config = config_of(values, channel=channel, namespaces=namespaces)
-    problems.extend(rules.check(config))
-    return config, problems
+            into[known or option.name] = tuple(value) if isinstance(value, list) else value
+
+    def _read_namespaces(self, value: object) -> dict[str, ChannelOptions]:
+        namespaces: dict[str, ChannelOptions] = {}
+        try:
+            value = given_namespaces(value)
+        except ValueError:
+            self._wrong("E003", "Option 'namespaces' is not JSON.", "Write a JSON array.")
+            return namespaces
+        if value is None:
+            return namespaces
+        if not isinstance(value, list | tuple) or not all(isinstance(i, Mapping) for i in value):
+            self._wrong(
+                "E003",
+                "Option 'namespaces' must be a list of objects.",
+                'For example [{"name": "chat", "presence": True}].',
+            )
+            return namespaces
+        for item in value:
+            name = item.get("name")
+            if not isinstance(name, str) or not NAMESPACE_NAME.fullmatch(name):
+                self._wrong(
+                    "E005",
+                    f"Namespace name {name!r} is not allowed.",
+                    "Use at least two letters, digits, hyphens or underscores.",
+                )
+            elif name in namespaces:
+                text = f"Namespace {name!r} is configured twice."
+                self._wrong("E006", text, "Namespace names are unique.")
+            else:
+                namespaces[name] = self._read_namespace(name, item)
+        return namespaces
+
+    def _read_namespace(self, name: str, item: Mapping[str, object]) -> ChannelOptions:
+        values: dict[str, Any] = {}
+        for known, key, value in options_in(item):
+            if option := CHANNEL_OPTION_FIELDS.get(known):
+                self._read_value(option, f"{key} of namespace {name}", value, values)
+            elif key != "name":
+                hint = (
+                    _did_you_mean(key, CHANNEL_OPTION_FIELDS)
+                    + f" A namespace takes a name and {', '.join(CHANNEL_OPTION_FIELDS)}."
+                )
+                reason, unused = CHANNEL_UNSUPPORTED.get(key, ""), CHANNEL_UNUSED.get(key, "")
+                self._not_an_option(key, value, f" in namespace {name!r}", reason, unused, hint)
+        options = ChannelOptions(**values)
+        self.problems.extend(rules.check_channel(f"namespace {name!r}", options))
+        return options
+
+    def _not_an_option(
+        self, name: str, value: object, place: str, reason: str, unused: str, hint: str
+    ) -> None:
+        """Report an option that this service does not have, if that is a mistake.
+
+        Args:
+            name: its name.
+            value: its value.
+            place: the namespace where it is; "" at the top level.
+            reason: why it is not supported; "" if that is not known.
+            unused: why it has no effect, which is no mistake; "" if that is not known.
+            hint: for a name that is unknown.
+        """
+        if reason:
+            if value not in OFF and value not in ("false", "0"):
+                message = f"Option {name!r}{place} is not supported: {reason}."
+                self._wrong("E043", message, "Turn it off, or remove it.")
+        elif not unused:
+            self._wrong("E002", f"Unknown option {name!r}{place}.", hint)
 
 
 def from_strings(strings: Mapping[str, str]) -> dict[str, object]:
@@ -116,42 +223,6 @@ def _from_string(option: Field[Any], text: str) -> object:
             return text
 
 
-# one value
-
-
-def _read_value(
-    option: Field[Any],
-    names: tuple[str, str],
-    value: object,
-    into: dict[str, Any],
-    problems: list[Problem],
-) -> None:
-    """Put the value of an option into `into`, or its mistake into `problems`.
-
-    Args:
-        option: the option.
-        names: its name, and the name that messages give it.
-        value: as it was given.
-        into: gets values by name.
-        problems: gets mistakes.
-    """
-    known, label = names
-    kind = kind_of(option)
-    meaning = str(option.metadata["meaning"])
-    if convert := option.metadata["convert"]:
-        value = convert(value)
-    if not _is_of_kind(kind, value):
-        # the value itself stays out of the message: it may be a secret
-        must_be = f"{KIND_WORDS[kind]}, not {type(value).__name__}"
-        problems.append(Problem("E003", f"Option {label!r} must be {must_be}.", meaning))
-    elif kind in ("str", "bool | str", "list") and not all(map(is_text, _strings(value))):
-        problems.append(Problem("E003", f"Option {label!r} must be text in UTF-8.", meaning))
-    elif bound := _broken_bound(option, value):
-        problems.append(Problem("E004", f"Option {label!r} must be {bound}.", meaning))
-    else:
-        into[known] = tuple(value) if isinstance(value, list) else value
-
-
 def _is_of_kind(kind: str, value: object) -> bool:
     match value:
         case bool():
@@ -184,90 +255,6 @@ def _broken_bound(option: Field[Any], value: object) -> str | None:
     if value < least:
         return f"at least {least}"
     return f"at most {MAXIMUM}" if value > MAXIMUM else None
-
-
-# namespaces
-
-
-def _read_namespaces(value: object, problems: list[Problem]) -> dict[str, ChannelOptions]:
-    namespaces: dict[str, ChannelOptions] = {}
-    try:
-        value = given_namespaces(value)
-    except ValueError:
-        problems.append(Problem("E003", "Option 'namespaces' is not JSON.", "Write a JSON array."))
-        return namespaces
-    if value is None:
-        return namespaces
-    if not isinstance(value, list | tuple) or not all(isinstance(i, Mapping) for i in value):
-        problems.append(
-            Problem(
-                "E003",
-                "Option 'namespaces' must be a list of objects.",
-                'For example [{"name": "chat", "presence": True}].',
-            )
-        )
-        return namespaces
-    for item in value:
-        name = item.get("name")
-        if not isinstance(name, str) or not NAMESPACE_NAME.fullmatch(name):
-            problems.append(
-                Problem(
-                    "E005",
-                    f"Namespace name {name!r} is not allowed.",
-                    "Use at least two letters, digits, hyphens or underscores.",
-                )
-            )
-        elif name in namespaces:
-            problems.append(
-                Problem(
-                    "E006",
-                    f"Namespace {name!r} is configured twice.",
-                    "Namespace names are unique.",
-                )
-            )
-        else:
-            namespaces[name] = _read_namespace(name, item, problems)
-    return namespaces
-
-
-def _read_namespace(
-    name: str, item: Mapping[str, object], problems: list[Problem]
-) -> ChannelOptions:
-    values: dict[str, Any] = {}
-    for known, key, value in options_in(item):
-        if option := CHANNEL_OPTION_FIELDS.get(known):
-            names = (known, f"{key} of namespace {name}")
-            _read_value(option, names, value, values, problems)
-        elif key != "name":
-            hint = (
-                _did_you_mean(key, CHANNEL_OPTION_FIELDS)
-                + f" A namespace takes a name and {', '.join(CHANNEL_OPTION_FIELDS)}."
-            )
-            reason, unused = CHANNEL_UNSUPPORTED.get(key, ""), CHANNEL_UNUSED.get(key, "")
-            problems += _not_an_option(key, value, f" in namespace {name!r}", reason, unused, hint)
-    options = ChannelOptions(**values)
-    problems.extend(rules.check_channel(f"namespace {name!r}", options))
-    return options
-
-
-def _not_an_option(
-    name: str, value: object, place: str, reason: str, unused: str, hint: str
-) -> list[Problem]:
-    """Return the mistake in an option that this service does not have, if it is one.
-
-    Args:
-        name: its name.
-        value: its value.
-        place: the namespace where it is; "" at the top level.
-        reason: why it is not supported; "" if that is not known.
-        unused: why it has no effect, which is no mistake; "" if that is not known.
-        hint: for a name that is unknown.
-    """
-    if reason:
-        is_off = value in OFF or value in ("false", "0")
-        message = f"Option {name!r}{place} is not supported: {reason}."
-        return [] if is_off else [Problem("E043", message, "Turn it off, or remove it.")]
-    return [] if unused else [Problem("E002", f"Unknown option {name!r}{place}.", hint)]
 
 
 def _did_you_mean(name: object, known: Iterable[str]) -> str:

@@ -18,7 +18,7 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Container, Mapping
+from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -209,80 +209,66 @@ _OF_THE_ENGINE = {"redis_cluster_addrs": "E054", "redis_partitions": "E053"}
 """Options that say where Redis is, and that a layer of CHANNEL_LAYERS cannot have."""
 
 
-def layer_problems(config: Config) -> list[Problem]:
-    """Return why the layer that `channel_layer` names cannot deliver; empty if it can.
+def layer_problems(config: Config) -> Iterator[Problem]:
+    """Yield why the layer that `channel_layer` names cannot deliver.
 
-    Empty also with the memory engine, with which any layer is a mistake in the options, and with
-    the dummy engine, which tests use in place of that of the site.
+    Nothing with the memory engine, with which any layer is a mistake in the options, and with the
+    dummy engine, which tests use in place of that of the site.
     """
     alias = config.channel_layer
     if not alias or config.engine in ("memory", DUMMY):
-        return []
+        return
     backend = channel_layers().get(alias)
     if backend is None:
-        return [
-            Problem(
-                "E019",
-                f"channel_layer {alias!r} is not in CHANNEL_LAYERS.",
-                "Add it there, or leave channel_layer empty to use a layer of the service.",
+        yield Problem(
+            "E019",
+            f"channel_layer {alias!r} is not in CHANNEL_LAYERS.",
+            "Add it there, or leave channel_layer empty to use a layer of the service.",
+        )
+    elif backend == IN_MEMORY_LAYER:
+        yield Problem(
+            "E019",
+            f"The channel layer {alias!r} is the in-memory one, which does not reach other"
+            " processes.",
+            f"Use {OUR_LAYER}, or leave channel_layer empty.",
+        )
+    elif backend == OUR_LAYER:
+        without_effect = [name for name in _OF_THE_ENGINE if getattr(config, name)]
+        for name in without_effect[:1]:
+            yield Problem(
+                _OF_THE_ENGINE[name],
+                f"{name} has no effect with the channel layer {alias!r}, which itself says where"
+                " Redis is.",
+                "Leave channel_layer empty; or remove the option, and set partitions in the CONFIG"
+                " of the layer.",
             )
-        ]
-    if backend == IN_MEMORY_LAYER:
-        return [
-            Problem(
-                "E019",
-                f"The channel layer {alias!r} is the in-memory one, which does not reach other"
-                " processes.",
-                f"Use {OUR_LAYER}, or leave channel_layer empty.",
-            )
-        ]
-    if backend == OUR_LAYER:
-        for name, check in _OF_THE_ENGINE.items():
-            if getattr(config, name):
-                return [
-                    Problem(
-                        check,
-                        f"{name} has no effect with the channel layer {alias!r}, which itself says"
-                        " where Redis is.",
-                        "Leave channel_layer empty; or remove the option, and set partitions in"
-                        " the CONFIG of the layer.",
-                    )
-                ]
-    if backend != OUR_LAYER and not config.engine and not names_redis(config):
+    elif not config.engine and not names_redis(config):
         # the engine can take the address of Redis from our layer only
-        return [
-            Problem(
-                "E018",
-                f"channel_layer is {alias!r}, but no option names a Redis for the engine.",
-                f"Set redis_url, or use {OUR_LAYER}.",
-            )
-        ]
-    return []
+        yield Problem(
+            "E018",
+            f"channel_layer is {alias!r}, but no option names a Redis for the engine.",
+            f"Set redis_url, or use {OUR_LAYER}.",
+        )
 
 
-def _url_problems(config: Config) -> list[Problem]:
-    """Return the Redis URLs of which redis-py can make no connection."""
+def _url_problems(config: Config) -> Iterator[Problem]:
+    """Yield the Redis URLs of which redis-py can make no connection."""
     if not (config.redis_url or config.redis_cluster_addrs) or not uses_redis(config):
-        return []
+        return
     # imports redis-py, which not every site needs
     from realtime.redis.hosts import Host
 
-    problems = []
-    name, check = "redis_url", "E014"
-    if config.redis_cluster_addrs:
-        name, check = "redis_cluster_addrs", "E054"
+    is_cluster = bool(config.redis_cluster_addrs)
+    name, check = ("redis_cluster_addrs", "E054") if is_cluster else ("redis_url", "E014")
     for number, entry in enumerate(hosts(config), 1):
         try:
             Host(entry)
         except ValueError as error:  # its text holds no password
-            problems.append(
-                Problem(
-                    check,
-                    f"URL {number} of {name}: {error}.",
-                    "Parameters of a URL are options of connections, such as ssl_ca_certs.",
-                )
+            yield Problem(
+                check,
+                f"URL {number} of {name}: {error}.",
+                "Parameters of a URL are options of connections, such as ssl_ca_certs.",
             )
-    return problems
 
 
 def variable(name: str) -> str:

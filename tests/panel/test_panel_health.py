@@ -10,7 +10,7 @@ import pytest
 from django.core import checks
 from django.core.checks.registry import registry
 from django.test import Client
-from django.utils import translation
+from django.utils import timezone, translation
 from msgspec.structs import replace
 
 from admin_panel import health, service
@@ -18,9 +18,10 @@ from admin_panel.answering import Unavailable, answering, unanswered
 from admin_panel.health import (
     SLOW_ROUND_TRIP,
     Level,
+    Look,
+    Seen,
     ServiceWatch,
-    node_problems,
-    round_trip_problems,
+    problems_of,
 )
 from admin_panel.pages.overview import totals_of
 from realtime.checks import TAG
@@ -270,8 +271,8 @@ WARNINGS: dict[str, tuple[list[NodeStatus], float | None, list[str]]] = {
 def test_overview_warns_of(
     nodes: list[NodeStatus], round_trip: float | None, expected: list[str]
 ) -> None:
-    problems = [*node_problems(nodes), *round_trip_problems(round_trip)]
-    assert [problem.text for problem in problems] == expected
+    look = Look(Seen(timezone.now(), service.ServiceState(nodes, round_trip)), None)
+    assert [problem.text for problem in problems_of(look)] == expected
 
 
 def test_node_that_is_gone_is_in_no_sum() -> None:

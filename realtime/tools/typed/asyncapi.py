@@ -51,63 +51,55 @@ def document(
     Raises:
         TypeError: no adapter knows a type.
     """
-    return _Document(config).made(declarations, url, title, version, session_cookie)
+    site = _Declared(config.channel_private_prefix)
+    for declaration in declarations:
+        site.add(declaration)
+    schemes = {"token": TOKEN, "subscriptionToken": SUBSCRIPTION_TOKEN}
+    ways = ["token"]
+    if config.session_authentication:
+        schemes["session"] = {"type": "httpApiKey", "in": "cookie", "name": session_cookie}
+        ways.append("session")
+    address = urlsplit(url)
+    server = {
+        "host": address.netloc,
+        "pathname": address.path or config.websocket_handler_prefix,
+        "protocol": address.scheme,
+        "security": [_scheme(way) for way in ways],
+    }
+    schemas = {name: draft_7(schema) for name, schema in site.components.schemas.items()}
+    return {
+        "asyncapi": "3.0.0",
+        "info": {"title": title, "version": version},
+        "defaultContentType": "application/json",
+        "servers": {"site": server},
+        "channels": site.channels,
+        "operations": site.operations,
+        "components": {
+            "messages": site.messages,
+            "schemas": schemas,
+            "securitySchemes": schemes,
+        },
+    }
 
 
-class _Document:
-    def __init__(self, config: Config) -> None:
-        self._config = config
-        self._components = Components()
-        self._messages: dict[str, Schema] = {}
-        self._channels: dict[str, Schema] = {}
-        self._operations: dict[str, Schema] = {}
+class _Declared:
+    """What the declarations of a site add to the document."""
 
-    def made(
-        self,
-        declarations: Iterable[Declaration],
-        url: str,
-        title: str,
-        version: str,
-        session_cookie: str,
-    ) -> Schema:
-        for declaration in declarations:
-            self._add(declaration)
-        schemes = {"token": TOKEN, "subscriptionToken": SUBSCRIPTION_TOKEN}
-        ways = ["token"]
-        if self._config.session_authentication:
-            schemes["session"] = {"type": "httpApiKey", "in": "cookie", "name": session_cookie}
-            ways.append("session")
-        address = urlsplit(url)
-        server = {
-            "host": address.netloc,
-            "pathname": address.path or self._config.websocket_handler_prefix,
-            "protocol": address.scheme,
-            "security": [_scheme(way) for way in ways],
-        }
-        return {
-            "asyncapi": "3.0.0",
-            "info": {"title": title, "version": version},
-            "defaultContentType": "application/json",
-            "servers": {"site": server},
-            "channels": self._channels,
-            "operations": self._operations,
-            "components": {
-                "messages": self._messages,
-                "schemas": {
-                    name: draft_7(schema) for name, schema in self._components.schemas.items()
-                },
-                "securitySchemes": schemes,
-            },
-        }
+    def __init__(self, private_prefix: str) -> None:
+        self._private_prefix = private_prefix
+        self.components = Components()
+        self.messages: dict[str, Schema] = {}
+        self.channels: dict[str, Schema] = {}
+        self.operations: dict[str, Schema] = {}
 
-    def _add(self, declaration: Declaration) -> None:
+    def add(self, declaration: Declaration) -> None:
         text = declaration.pattern.text
-        key = _unused(re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "channel", self._channels)
+        key = _unused(re.sub(r"[^A-Za-z0-9]+", "_", text).strip("_") or "channel", self.channels)
         address = address_of(text)
         channel: Schema = {"address": address, "messages": {}}
         if names := _PARAMETER.findall(address):
             channel["parameters"] = {name: {} for name in names}
-        self._channels[key] = channel
+        self.channels[key] = channel
         for action, adapter in (("send", declaration.received), ("receive", declaration.accepts)):
             if adapter is None:
                 continue
@@ -119,21 +111,20 @@ class _Document:
                 "channel": {"$ref": f"#/channels/{key}"},
                 "messages": [{"$ref": f"#/channels/{key}/messages/{name}"} for name in messages],
             }
-            prefix = self._config.channel_private_prefix
-            if prefix and text.startswith(prefix):
+            if self._private_prefix and text.startswith(self._private_prefix):
                 operation["security"] = [_scheme("subscriptionToken")]
-            self._operations[f"{action}_{key}"] = operation
+            self.operations[f"{action}_{key}"] = operation
 
     def _message(self, adapter: Adapter[Any]) -> str:
         """Add the message of a type, and return its name."""
-        schema = draft_7(self._components.add(adapter))
+        schema = draft_7(self.components.add(adapter))
         name = name_in(schema) or re.sub(r"\W+", "_", adapter.name, flags=re.ASCII).strip("_")
         message = {"name": name, "payload": schema}
-        for key, known in self._messages.items():
+        for key, known in self.messages.items():
             if known == message:
                 return key
-        key = _unused(name or "message", self._messages)
-        self._messages[key] = message
+        key = _unused(name or "message", self.messages)
+        self.messages[key] = message
         return key
 
 
