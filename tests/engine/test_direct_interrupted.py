@@ -183,7 +183,7 @@ async def test_opening_ends_when_the_node_stops(
         assert not opening.done()
 
         await asyncio.wait_for(other.stop(), 10)
-        await asyncio.wait([opening], timeout=1)
+        await asyncio.wait([opening], timeout=20)
         server.resume()
 
         assert opening.done()
@@ -205,6 +205,6 @@ async def test_node_stops_in_time_while_a_question_waits(
         await eventually(lambda: bool(asked))
 
         await asyncio.wait_for(one.stop(), 10)
-        await asyncio.wait([asking], timeout=1)
+        await asyncio.wait([asking], timeout=20)
 
         assert asking.cancelled()

@@ -358,7 +358,7 @@ async def test_futures_complete_at_the_end(bench: ChannelListBench, under_way: b
 
     await bench.channel_list.close()
 
-    done, pending = await asyncio.wait(waiting, timeout=2)
+    done, pending = await asyncio.wait(waiting, timeout=20)
     assert (len(done), len(pending)) == (len(set(waiting)), 0)
 
 

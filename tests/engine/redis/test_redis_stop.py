@@ -89,7 +89,7 @@ async def test_subscribing_ends_when_the_engine_stops(
 
     stopping = asyncio.create_task(engine.engine.stop())
     await asyncio.wait([stopping], timeout=STOP_LIMIT)
-    done, pending = await asyncio.wait(waiting, timeout=1)
+    done, pending = await asyncio.wait(waiting, timeout=20)
     for server in servers:
         server.resume()
     for task in pending:

@@ -214,7 +214,7 @@ async def test_hooks_of_one_group_leave_threads_to_the_others(
     waiting = asyncio.create_task(calls(busy))
     await eventually(began.is_set)
     for kind in hooks.keys() - {busy}:
-        await asyncio.wait_for(calls(kind), 4)
+        await asyncio.wait_for(calls(kind), 20)
 
     assert not waiting.done()
     gate.set()
