@@ -28,7 +28,6 @@ OPTIONS: dict[str, Any] = {
         {"name": "members"},
     ],
     "client_anonymous": False,
-    "hook_timeout": 1.0,
     "presence": True,
 }
 

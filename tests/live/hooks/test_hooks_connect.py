@@ -17,7 +17,7 @@ FAILURE = {"code": 100, "message": "internal server error"}
 @pytest.fixture(scope="module")
 def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site whose hooks do what they are told."""
-    return serve(environment=environment(tmp_path_factory, "strange"), **OPTIONS)
+    return serve(environment=environment(tmp_path_factory, "strange"), **OPTIONS, hook_timeout=2)
 
 
 async def try_connect(

@@ -21,7 +21,7 @@ from realtime import signals
 
 User: Any = get_user_model()
 
-SLOW = 2.0
+SLOW = 5.0
 ENDLESS = 60.0
 """Seconds."""
 

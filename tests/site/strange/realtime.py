@@ -25,7 +25,7 @@ User: Any = get_user_model()
 
 logger = logging.getLogger("tests.site.strange")
 
-SLOW = 4.0
+SLOW = 8.0
 """Seconds; the time a hook has is much shorter in tests."""
 
 
