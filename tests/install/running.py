@@ -65,7 +65,9 @@ class Running:
         """How many clients are subscribed to the channel of the quick start, by an API key."""
         command = {"method": "presence_stats", "params": {"channel": "chat:lobby"}}
         headers = {"Authorization": f"apikey {key}"}
-        answer = httpx.post(f"{self.address}/api", json=command, headers=headers, trust_env=False)
+        answer = httpx.post(
+            f"{self.address}/api", json=command, headers=headers, trust_env=False, timeout=TIMEOUT
+        )
         return int(answer.json()["result"]["num_clients"])
 
     def interrupt(self) -> int:

@@ -114,6 +114,7 @@ class PanelServer:
             f"{self.address}/api",
             content="\n".join(json.dumps(command) for command in commands),
             headers={"Authorization": f"apikey {API_KEY}"},
+            timeout=20,
         )
         replies = [json.loads(line) for line in response.text.splitlines()]
         assert replies == [{"result": {}}] * len(data), response.text

@@ -48,14 +48,13 @@ class LivePage:
     def has(self, body: str) -> None:
         """Say what the server renders from now on. `[position]` stands for the tag."""
         body = body.replace("[position]", "{% realtime_channel name %}")
-        httpx.post(f"{self.server.address}/live/write/{self.channel}", json=body)
+        httpx.post(f"{self.server.address}/live/write/{self.channel}", json=body, timeout=20)
 
     @property
     def requested(self) -> int:
         """How often the page was asked for."""
-        found: int = httpx.post(f"{self.server.address}/live/write/{self.channel}").json()[
-            "requested"
-        ]
+        address = f"{self.server.address}/live/write/{self.channel}"
+        found: int = httpx.post(address, timeout=20).json()["requested"]
         return found
 
     async def open(self, query: str = "", address: str = "") -> LivePage:

@@ -195,7 +195,7 @@ def test_nothing_of_a_request_begins_a_line_of_the_log(
     send(browser, f"/user/disconnect/?user={quote(unique + FORGED)}")
     send(browser, f"/channel/remove/?channel={quote('demo:' + unique + FORGED)}")
     send(browser, "/publication/", channel=f'"demo:{unique}\\nFORGED"', data='"\\nFORGED"')
-    with closing(httpx.Client(base_url=server.address)) as last:
+    with closing(httpx.Client(base_url=server.address, timeout=20)) as last:
         last.get(f"/{unique}-is-the-last-request")
     wait_until(lambda: f"{unique}-is-the-last-request" in server.log, 10, "the last line")
 

@@ -35,7 +35,7 @@ GUARDED: Options = {
 
 
 def test_plain_get_is_answered_with_400(serve: Serve) -> None:
-    response = httpx.get(serve(**MAIN).socket.replace("ws:", "http:"))
+    response = httpx.get(serve(**MAIN).socket.replace("ws:", "http:"), timeout=20)
     assert (response.status_code, response.text) == (400, "Bad Request\n")
     assert response.headers["sec-websocket-version"] == "13"
 

@@ -174,7 +174,7 @@ async def publish_by_client(client: ProtocolClient, channel: str, data: str) -> 
 
 async def publish_by_api(server: Server, channel: str, data: str) -> None:
     body = f'{{"method":"publish","params":{{"channel":"{channel}","data":{data}}}}}'
-    async with httpx.AsyncClient() as http:
+    async with httpx.AsyncClient(timeout=20) as http:
         headers = {"Authorization": f"apikey {API_KEY}"}
         response = await http.post(f"{server.address}/api", content=body, headers=headers)
     assert response.json() == {"result": {}}

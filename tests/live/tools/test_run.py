@@ -52,7 +52,7 @@ async def test_printed_curl_line_reaches_a_client_with_the_printed_token(site: R
 def test_readme_and_page_show_the_printed_line(site: ReadySite) -> None:
     line = site.find(r"^Publish from another terminal:\n  (curl .+)$")
     line = line.replace(site.secret("api_key"), "YOUR_API_KEY")
-    assert line in html.unescape(httpx.get(site.address + "/demo").text)
+    assert line in html.unescape(httpx.get(site.address + "/demo", timeout=20).text)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     assert line.replace(str(site.port), "8000") in readme
 
@@ -76,17 +76,17 @@ def test_server_prints_only_that_it_listens(site: ReadySite) -> None:
 @pytest.mark.parametrize("name", ["Demo page", "Admin"])
 def test_printed_address_opens(site: ReadySite, name: str) -> None:
     address = site.find(rf"^{name}: +(http://\S+)$")
-    assert httpx.get(address, follow_redirects=True).status_code == 200
+    assert httpx.get(address, follow_redirects=True, timeout=20).status_code == 200
 
 
 def test_root_leads_to_the_demo_page(site: ReadySite) -> None:
-    response = httpx.get(site.address + "/", follow_redirects=True)
+    response = httpx.get(site.address + "/", follow_redirects=True, timeout=20)
     assert response.url.path == "/demo"
     assert response.status_code == 200
 
 
 def test_printed_password_signs_in_to_the_admin(site: ReadySite) -> None:
-    with httpx.Client(base_url=site.address, follow_redirects=True) as browser:
+    with httpx.Client(base_url=site.address, follow_redirects=True, timeout=20) as browser:
         browser.get("/admin/login/")
         response = browser.post(
             "/admin/login/?next=/admin/",
@@ -101,7 +101,7 @@ def test_printed_password_signs_in_to_the_admin(site: ReadySite) -> None:
 
 
 def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
-    response = httpx.get(site.address + "/demo")
+    response = httpx.get(site.address + "/demo", timeout=20)
     policy = dict(
         directive.partition(" ")[::2]
         for directive in response.headers["Content-Security-Policy"].split("; ")
@@ -112,12 +112,12 @@ def test_demo_page_allows_no_script_but_its_own_files(site: ReadySite) -> None:
 
 
 def test_demo_page_leads_to_the_documentation(site: ReadySite) -> None:
-    page = httpx.get(site.address + "/demo").text
+    page = httpx.get(site.address + "/demo", timeout=20).text
     found = re.search(r'href="(/docs/index\.\w+)">Documentation<', page)
     assert found is not None
-    first = httpx.get(site.address + found[1])
+    first = httpx.get(site.address + found[1], timeout=20)
     assert "Documentation" in first.text
-    assert httpx.get(f"{site.address}/docs/..%2Fpyproject.md").status_code == 400
+    assert httpx.get(f"{site.address}/docs/..%2Fpyproject.md", timeout=20).status_code == 400
 
 
 def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> None:
@@ -126,7 +126,7 @@ def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> N
             browser.get("/demo").text.partition('"user": "')[2].partition('"')[0] for _ in range(2)
         }
 
-    with httpx.Client(base_url=site.address) as browser:
+    with httpx.Client(base_url=site.address, timeout=20) as browser:
         found = users(browser)
 
     assert len(found) == 1
@@ -139,7 +139,7 @@ def test_demo_user_stays_the_same_within_a_browser_session(site: ReadySite) -> N
     ids=["own", "other"],
 )
 async def test_demo_token_connects(site: ReadySite, path: str, name: str) -> None:
-    token = httpx.get(site.address + path).json()["token"]
+    token = httpx.get(site.address + path, timeout=20).json()["token"]
 
     async with open_client(site.socket, connected=False) as client:
         result = await client.result("connect", {"token": token})
@@ -163,7 +163,7 @@ def sessions(site: ReadySite) -> int:
 def test_visitors_of_the_demo_leave_no_session(site: ReadySite) -> None:
     before = sessions(site)
     for path in ("/demo", "/demo/token"):
-        assert httpx.get(site.address + path).status_code == 200
+        assert httpx.get(site.address + path, timeout=20).status_code == 200
     assert sessions(site) == before
 
 
@@ -235,6 +235,6 @@ def test_missing_database_is_said_clearly(tmp_path: Path) -> None:
 def test_site_can_be_served_from_another_directory(tmp_path: Path) -> None:
     site = ReadySite(tmp_path / "data", cwd=tmp_path)
     try:
-        assert httpx.get(site.address + "/demo").status_code == 200
+        assert httpx.get(site.address + "/demo", timeout=20).status_code == 200
     finally:
         site.stop()
