@@ -197,7 +197,8 @@ class Driver:
                     self._changed.notify_all()
         self._failure = await asyncio.to_thread(self._node.failure)
         for reply in self._replies.values():
-            reply.set_exception(RuntimeError(self._failure))
+            if not reply.done():  # which was given up
+                reply.set_exception(RuntimeError(self._failure))
         async with self._changed:
             self._changed.notify_all()
 

@@ -8,14 +8,11 @@ await client.publication("news")
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
 from typing import Any
 
 from tests.conftest import connection_token, subscription_token
 from tests.js_builds import Build
 from tests.js_client import Driver, JsClient
-from tests.tcp_proxy import TcpProxy
 
 JSON_3 = Build("js-3", "centrifuge-3", use_offset=True, generation=2)
 JSON_4 = Build("js-4", "centrifuge-4", use_offset=True, generation=2)
@@ -102,13 +99,3 @@ async def open_next(
         options=RETRY | options,
     )
     return client
-
-
-@asynccontextmanager
-async def away(client: NextClient, proxy: TcpProxy) -> AsyncIterator[None]:
-    """Lose the connection, by way of a proxy, for the length of the block."""
-    proxy.refuse()
-    await client.lost()
-    yield
-    proxy.allow()
-    await client.connected()

@@ -26,7 +26,10 @@ export class Driven {
     this.centrifuge = new Centrifuge(sockjs ? [{ transport: 'sockjs', endpoint: url }] : url, {
       ...rest,
       ...(token === null ? {} : { token }),
-      ...(sockjs ? { sockjs: require('sockjs-client'), sockjsTransports: [sockjs] } : {
+      ...(sockjs ? {
+        sockjs: require('sockjs-client'),
+        sockjsOptions: { transports: [sockjs], timeout: 10_000 },
+      } : {
         websocket: websocket.made,
       }),
       getToken: () => this.ask('refresh', {}),

@@ -8,7 +8,7 @@ from tests.conftest import connection_token
 from tests.js_builds import BUILDS as FIRST_BUILDS
 from tests.js_builds import Build
 from tests.js_client import Driver
-from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, NextClient, away, open_next
+from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, NextClient, open_next
 from tests.live.api_methods import result
 from tests.live.second.conftest import OpenNext
 from tests.server import Server
@@ -68,7 +68,7 @@ async def test_recovers_what_it_missed(
     server.publish(channel, 1)
     assert await client.publication(channel) == 1
 
-    async with away(client, proxy):
+    async with client.away(proxy):
         for value in (2, 3, 4):
             server.publish(channel, value)
     await client.recovered(channel)
@@ -96,7 +96,7 @@ async def test_a_filter_by_tags_holds_and_recovers(
         publish(value, team)
     assert await client.publications(channel, 2) == [2, 4]
 
-    async with away(client, proxy):
+    async with client.away(proxy):
         for value, team in enumerate(["blue", "red", "blue"], 5):
             publish(value, team)
     await client.recovered(channel)
@@ -120,7 +120,7 @@ async def test_deltas_are_declined(
         server.publish(channel, {"text": text, "value": value})
     live = await client.publications(channel, 2)
 
-    async with away(client, proxy):
+    async with client.away(proxy):
         server.publish(channel, {"text": text, "value": 3})
     await client.recovered(channel)
 
@@ -140,7 +140,7 @@ async def test_server_side_channels_recover(
     await client.event("subscribed", channel)
     server.publish(channel, 1)
     assert await client.publication(channel) == 1
-    async with away(client, proxy):
+    async with client.away(proxy):
         server.publish(channel, 2)
     await client.recovered(channel)
     assert await client.publication(channel) == 2

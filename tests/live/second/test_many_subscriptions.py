@@ -13,7 +13,7 @@ from centrifuge import SubscribedContext, SubscriptionEventHandler
 
 from realtime.config.limit_options import LimitOptions
 from tests.js_client import Driver
-from tests.js_next import JSON_5, away, open_next
+from tests.js_next import JSON_5, open_next
 from tests.live.monitoring.scraping import KEY, scrape
 from tests.live.python_client import python_client
 from tests.server import TIMEOUT, Server
@@ -80,7 +80,7 @@ async def test_javascript_client_subscribes_to_hundreds_and_recovers_them(
     await client.connect()
     for channel in CHANNELS:
         await client.event("subscribed", channel)
-    async with away(client, proxy):
+    async with client.away(proxy):
         await asyncio.to_thread(publish_to_all, server, 1)
     for channel in CHANNELS:
         await client.recovered(channel)
