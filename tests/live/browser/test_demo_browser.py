@@ -345,11 +345,11 @@ CONNECT = """
 
 
 @pytest.mark.parametrize(
-    ("ttl", "method"), [(-10, 0), (4, 10)], ids=["expired before connect", "refreshed in time"]
+    ("ttl", "method"), [(-10, 0), (6, 10)], ids=["expired before connect", "refreshed in time"]
 )
 def test_page_renews_its_token(site: ReadySite, page: Page, ttl: int, method: int) -> None:
     config = load({"token_hmac_secret_key": site.secret("token_hmac_secret_key")})
-    page.browser.set_script_timeout(20)
+    page.browser.set_script_timeout(60)
     token = issue.connection_token(config, "", ttl=ttl)
     result = page.browser.execute_async_script(CONNECT, site.socket, token, method)
     # the token of /demo/token is valid for an hour

@@ -110,7 +110,8 @@ EACH_NAME = """
         for (const name of Object.getOwnPropertyNames(each)) names.add(name);
     const wrong = [];
     const run = (op, data) => OPERATIONS.get(op)(live, data);
-    for (const name of names) try {
+    const [part, parts] = args;
+    for (const name of [...names].filter((_, index) => index % parts === part)) try {
       const form = (key, text, order) =>
         `<form id="form" data-key="${key}" data-order="${order}" tabindex="0"` +
         ` onclick="ran.push(1)">` +
@@ -165,7 +166,7 @@ EACH_NAME = """
     for (const each of ran) wrong.push(["ran", each]);
     return wrong;
 """
-"""Returns what went otherwise, with the name of the input."""
+"""Takes one of so many parts of the names; returns what went otherwise, with the name."""
 
 SANITIZED = """
     const { parse } = await import("/static/realtime/fragments.js");
@@ -243,8 +244,8 @@ async def test_no_name_of_an_input_hides_its_form(live: LivePage) -> None:
     """Each property that a form has, as the name of an input, in a row and around rows."""
     live.has(BLOCK)
     await live.open()
-    wrong = await live.run(EACH_NAME)
-    assert wrong == []
+    for part in range(8):  # all of them at once would take a busy machine more than 30 s
+        assert await live.run(EACH_NAME, part, 8) == []
 
 
 async def test_browsers_own_sanitizer_finds_nothing_left(live: LivePage) -> None:
