@@ -18,6 +18,9 @@ from realtime.asgi import application
 from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Event, Receive, Scope, Send
 
+TIMEOUT = 20.0
+"""Seconds; a communicator waits for one unless told otherwise."""
+
 
 def test_site_without_the_app_is_not_served() -> None:
     with (
@@ -129,17 +132,23 @@ async def test_failure_of_the_site_is_not_hidden() -> None:
         raise ValueError("a fault of the site")
 
     with pytest.raises(ValueError, match="a fault of the site"):
-        await first_event(application(broken), "/own")
+        await (await opened(application(broken), "/own")).wait(TIMEOUT)
+
+
+async def opened(served: ASGIApplication, path: str) -> ApplicationCommunicator:
+    """Open a WebSocket."""
+    scope = {"type": "websocket", "path": path, "headers": [], "subprotocols": []}
+    communicator = ApplicationCommunicator(served, scope)
+    await communicator.send_input({"type": "websocket.connect"})
+    return communicator
 
 
 async def first_event(served: ASGIApplication, path: str) -> dict[str, Any]:
     """Open a WebSocket and return the first event of the application."""
-    scope = {"type": "websocket", "path": path, "headers": [], "subprotocols": []}
-    communicator = ApplicationCommunicator(served, scope)
-    await communicator.send_input({"type": "websocket.connect"})
-    event: dict[str, Any] = await communicator.receive_output()
+    communicator = await opened(served, path)
+    event: dict[str, Any] = await communicator.receive_output(TIMEOUT)
     await communicator.send_input({"type": "websocket.disconnect", "code": 1000})
-    await communicator.wait()
+    await communicator.wait(TIMEOUT)
     return event
 
 
@@ -167,8 +176,8 @@ async def test_lifespan_of_service_and_site_go_together(site: ASGIApplication) -
     communicator = ApplicationCommunicator(application(watched), {"type": "lifespan"})
     for step in ("startup", "shutdown"):
         await communicator.send_input({"type": f"lifespan.{step}"})
-        assert await communicator.receive_output() == {"type": f"lifespan.{step}.complete"}
-    await communicator.wait()
+        assert await communicator.receive_output(TIMEOUT) == {"type": f"lifespan.{step}.complete"}
+    await communicator.wait(TIMEOUT)
 
     assert serving.node() is None
     assert seen in ([], ["lifespan.startup: served", "lifespan.shutdown: not served"])
@@ -186,9 +195,9 @@ async def test_service_stops_although_the_site_failed_at_the_start(
     communicator = ApplicationCommunicator(application(fail), {"type": "lifespan"})
     for step in ("startup", "shutdown"):
         await communicator.send_input({"type": f"lifespan.{step}"})
-        assert await communicator.receive_output() == {"type": f"lifespan.{step}.complete"}
+        assert await communicator.receive_output(TIMEOUT) == {"type": f"lifespan.{step}.complete"}
         assert (serving.node() is not None) == (step == "startup")
-    await communicator.wait()
+    await communicator.wait(TIMEOUT)
     assert "no database" in caplog.text
 
 
@@ -205,5 +214,5 @@ async def test_django_itself_is_asked_for_http_only(
     scope = {"type": kind, "path": "/elsewhere", "headers": [], "extensions": {}}
     communicator = ApplicationCommunicator(application(ASGIHandler()), scope)
     await communicator.send_input({"type": event})
-    await communicator.receive_output()
+    await communicator.receive_output(TIMEOUT)
     assert not asked.called

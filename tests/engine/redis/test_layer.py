@@ -277,13 +277,13 @@ async def test_ordinary_consumers_talk_to_each_other(
 ) -> None:
     sockets = [WebsocketCommunicator(ChatConsumer.as_asgi(), "/chat") for _ in range(3)]
     for socket in sockets:
-        assert (await socket.connect())[0]
+        assert (await socket.connect(timeout=20))[0]
 
     await sockets[0].send_json_to({"hello": [1, "é"]})
 
     for socket in sockets:
         assert await socket.receive_json_from(timeout=10) == {"hello": [1, "é"]}
-        await socket.disconnect()
+        await socket.disconnect(timeout=20)
 
     async def nothing_is_subscribed() -> bool:
         channels = set[str]().union(*(server.pubsub_channels() for server in redis_servers))

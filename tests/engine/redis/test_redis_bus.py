@@ -205,14 +205,14 @@ async def test_publication_reaches_an_ordinary_consumer_in_the_group(
     before = channel_layers.set("default", layer)
     try:
         socket = WebsocketCommunicator(ChatConsumer.as_asgi(), "/chat")
-        assert (await socket.connect())[0]
+        assert (await socket.connect(timeout=20))[0]
 
         position = (await Way("on a loop").one(layer, outgoing("c"))).position
 
         assert position is not None
         event = await socket.receive_json_from(timeout=10)
         assert (event["record"], event["epoch"]) == (["1", "u1"], position.epoch)
-        await socket.disconnect()
+        await socket.disconnect(timeout=20)
     finally:
         channel_layers.set("default", before)
 

@@ -156,9 +156,9 @@ async def served(where: str, tag: str) -> dict[str, str]:
     with override_settings(MIDDLEWARE=WITHOUT):
         site = ApplicationCommunicator(application, scope)
         await site.send_input({"type": "http.request"})
-        head = await site.receive_output()
-        await site.receive_output()
-        await site.wait()
+        head = await site.receive_output(20)
+        await site.receive_output(20)
+        await site.wait(20)
     assert head["status"] == 200
     return {name.decode().lower(): value.decode() for name, value in head["headers"]}
 
