@@ -187,7 +187,7 @@ class Member:
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        """Return the top position of each channel; see `Streams.position`."""
+        """Return the top position of each channel; see `Streams.positions`."""
         return await self.broker.positions(channels, at)
 
     async def wake_relays(self) -> None:

@@ -193,22 +193,19 @@ class Streams(Protocol):
         """
         ...
 
-    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
-        """Return the top position of a channel, the one that `history` would return.
-
-        Not for each client that names a channel: an engine that forgets the epochs of channels
-        without publications keeps them longer after this than after other reads.
-
-        Args:
-            at: Unix ms; return the position that the channel had then, by the clock that gives
-                publications their times. If history does not reach back that far, its offset is 0.
-        """
-        ...
-
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        """Return what `position` returns of each channel, in as few round trips as possible."""
+        """Return the top position of each channel, in as few round trips as possible.
+
+        It is the one that `history` would return. Not for each client that names a channel: an
+        engine that forgets the epochs of channels without publications keeps them longer after this
+        than after other reads.
+
+        Args:
+            at: Unix ms; return the positions that the channels had then, by the clock that gives
+                publications their times. If history does not reach back that far, the offset is 0.
+        """
         ...
 
     async def remove_history(self, channel: ChannelName) -> None:

@@ -96,7 +96,7 @@ class _Stream:
         return self.publications[-1].uid if self.publications else ""
 
     def position_at(self, at: int) -> StreamPosition:
-        """Return the position at a time in Unix ms; see `Streams.position`."""
+        """Return the position at a time in Unix ms; see `Streams.positions`."""
         if self.time <= at:
             return self.position
         for publication in reversed(self.publications):
@@ -232,9 +232,9 @@ class MemoryBroker:
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        return [await self.position(channel, at) for channel in channels]
+        return [self._position(channel, at) for channel in channels]
 
-    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
+    def _position(self, channel: ChannelName, at: int | None) -> StreamPosition:
         stream = self._streams.get(channel)
         if stream is None:
             return self._first_position(channel)

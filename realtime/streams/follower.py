@@ -127,7 +127,8 @@ class StreamFollower:
     async def _top_to_check(self) -> History:
         if self.position is not None and self.position.offset == 0:
             # as nothing was published, the engine has to keep the epoch for those who follow it
-            return History((), await self._streams.position(self._channel))
+            (position,) = await self._streams.positions([self._channel])
+            return History((), position)
         return await self._streams.history(self._channel, limit=0)
 
     async def reach(self, position: StreamPosition | None) -> None:

@@ -11,7 +11,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import KEPT, META_LIFETIME, Bench, untimed
-from tests.unit.parts import data, turns
+from tests.unit.parts import data, position_of, turns
 
 # delivery
 
@@ -21,7 +21,7 @@ async def test_publication_with_history_is_numbered_from_1(engine: Bench, unique
 
     positions = [await engine.publish(unique, value) for value in (1, 2, 3)]
 
-    epoch = (await engine.broker.position(unique)).epoch
+    epoch = (await position_of(engine.broker, unique)).epoch
     assert positions == [StreamPosition(offset, epoch) for offset in (1, 2, 3)]
     assert [p.offset for p in await engine.received(unique, 3)] == [1, 2, 3]
     assert [position for _, position in engine.receiver.publications[unique]] == positions
@@ -128,7 +128,7 @@ async def test_history_is_trimmed_to_its_size_and_oldest_first(engine: Bench, un
 
     assert await engine.kept(unique) == [4, 5, 6, 7, 8]
     assert await engine.kept_values(unique) == [3, 4, 5, 6, 7]
-    assert (await engine.broker.position(unique)).offset == 8
+    assert (await position_of(engine.broker, unique)).offset == 8
     await engine.publish(unique, 9, options=ChannelOptions(history_size=2, history_lifetime=100))
     assert await engine.kept(unique) == [8, 9]
 
@@ -172,7 +172,7 @@ async def test_position_before_the_first_publication_is_0_in_the_epoch_it_will_h
     engine: Bench, unique: str
 ) -> None:
     before = (await engine.broker.history(unique)).position
-    assert await engine.broker.position(unique) == before
+    assert await position_of(engine.broker, unique) == before
 
     after = await engine.publish(unique, 1)
 
@@ -188,7 +188,7 @@ async def test_position_is_the_one_history_has_and_is_kept_forever_without_a_bou
 
     for _ in range(3):
         assert (await engine.broker.history(unique)).position == published
-        assert await engine.broker.position(unique) == published
+        assert await position_of(engine.broker, unique) == published
         await engine.elapse(10_000)
 
 
@@ -200,7 +200,7 @@ async def test_forgotten_position_begins_again_in_another_epoch(
     await forgetful.elapse(META_LIFETIME * 1.01 + 1)  # Redis keeps it one hundredth longer
 
     assert published is not None
-    assert (await forgetful.broker.position(unique)).offset == 0
+    assert (await position_of(forgetful.broker, unique)).offset == 0
     again = await forgetful.publish(unique, 2)
     assert again is not None
     assert again.offset == 1
@@ -218,10 +218,10 @@ async def test_every_use_keeps_the_position_longer(forgetful: Bench, unique: str
         case "history":
             await forgetful.broker.history(unique)
         case "position":
-            await forgetful.broker.position(unique)
+            await position_of(forgetful.broker, unique)
 
     await forgetful.elapse(META_LIFETIME - 10)
 
-    position = await forgetful.broker.position(unique)
+    position = await position_of(forgetful.broker, unique)
     assert position.offset == (2 if use == "publish" else 1)
     assert position.epoch == published.epoch

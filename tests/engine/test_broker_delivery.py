@@ -11,7 +11,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing, Published
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import PLAIN, Bench, comes_true, several
-from tests.unit.parts import data, eventually
+from tests.unit.parts import data, eventually, position_of
 
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
 
@@ -31,7 +31,7 @@ async def test_several_publications_arrive_in_their_order(
 
     for number, name in enumerate(names):
         positions = [
-            StreamPosition(offset, (await engine.broker.position(name)).epoch)
+            StreamPosition(offset, (await position_of(engine.broker, name)).epoch)
             for offset in range(1, 21)
         ]
         expected = map(Published, positions if options.keeps_history else [None] * 20)
@@ -52,7 +52,7 @@ async def test_with_and_without_history_may_be_published_together(
 
     results = await engine.broker.publish_many(publications)
 
-    epoch = (await engine.broker.position(unique)).epoch
+    epoch = (await position_of(engine.broker, unique)).epoch
     positions = [StreamPosition(offset, epoch) for offset in (1, 2, 3)]
     assert results == [Published(position) for position in (*positions, None, None)]
 

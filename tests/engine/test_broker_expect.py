@@ -12,7 +12,7 @@ from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, Bench
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 WRITERS, STEPS = 50, 4
 LONG = ChannelOptions(history_size=WRITERS * STEPS, history_lifetime=100)
@@ -35,7 +35,7 @@ async def test_only_what_expects_the_top_is_published(
     engine: Bench, unique: str, named: bool
 ) -> None:
     await engine.broker.subscribe(unique)
-    epoch = (await engine.broker.position(unique)).epoch
+    epoch = (await position_of(engine.broker, unique)).epoch
 
     async def publish(value: int, offset: int) -> Published:
         expect = StreamPosition(offset, epoch) if named else offset
@@ -68,7 +68,7 @@ async def test_a_top_of_another_epoch_is_not_expected(engine: Bench, unique: str
     assert other == Published(first.position, kept=False)
     await engine.broker.renew_epoch(unique, never.position.epoch)
     renewed = await engine.broker.publish(outgoing(unique, 4, first.position))
-    assert renewed == Published(await engine.broker.position(unique), kept=False)
+    assert renewed == Published(await position_of(engine.broker, unique), kept=False)
     assert (await engine.broker.publish(outgoing(unique, 5, renewed.position))).kept
     assert await engine.kept_values(unique) == [2, 5]
 
@@ -79,7 +79,7 @@ async def test_top_of_an_unused_channel_that_is_forgotten_stays_true(
     """What a refusal says of a channel without publications can be expected."""
     refused = await forgetful.broker.publish(outgoing(unique, 1, 7))
 
-    assert refused == Published(await forgetful.broker.position(unique), kept=False)
+    assert refused == Published(await position_of(forgetful.broker, unique), kept=False)
     assert (await forgetful.broker.publish(outgoing(unique, 1, refused.position))).kept
 
 
@@ -119,7 +119,7 @@ async def test_writers_that_expect_the_top_lose_no_step(engine: Bench, unique: s
     await engine.broker.subscribe(unique)
 
     async def write(writer: int) -> list[StreamPosition | None]:
-        top: StreamPosition | None = await engine.broker.position(unique)
+        top: StreamPosition | None = await position_of(engine.broker, unique)
         made: list[StreamPosition | None] = []
         while len(made) < STEPS:
             value = writer * STEPS + len(made)

@@ -10,7 +10,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, PLAIN, Bench, untimed
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 # history from an offset on
 
@@ -131,7 +131,7 @@ async def test_history_is_read_in_reverse(
 async def test_history_of_an_unused_channel_is_empty_in_both_directions(
     engine: Bench, unique: str
 ) -> None:
-    position = await engine.broker.position(unique)
+    position = await position_of(engine.broker, unique)
 
     for reverse in (False, True):
         history = await engine.broker.history(unique, None, 5, reverse=reverse)
@@ -145,7 +145,7 @@ async def test_positions_of_several_channels_are_those_of_each(engine: Bench, un
 
     positions = await engine.broker.positions(channels)
 
-    assert positions == [await engine.broker.position(channel) for channel in channels]
+    assert positions == [await position_of(engine.broker, channel) for channel in channels]
     assert [position.offset for position in positions] == [*range(10), *[0] * 10]
     assert await engine.broker.positions([]) == []
 
@@ -189,7 +189,7 @@ async def test_renewed_epoch_is_another_one_and_is_kept(engine: Bench, unique: s
 
     await engine.broker.renew_epoch(unique, before.epoch)
 
-    position = await engine.broker.position(unique)
+    position = await position_of(engine.broker, unique)
     assert position.epoch != before.epoch
     assert (await engine.broker.history(unique)).position == position
     after = await engine.publish(unique, 3)
@@ -202,11 +202,11 @@ async def test_epoch_is_renewed_once_however_often_the_loss_is_noticed(
     before = await engine.publish(unique, 1)
     assert before is not None
     await engine.broker.renew_epoch(unique, before.epoch)
-    renewed = await engine.broker.position(unique)
+    renewed = await position_of(engine.broker, unique)
 
     await asyncio.gather(*(engine.broker.renew_epoch(unique, before.epoch) for _ in range(5)))
 
-    assert await engine.broker.position(unique) == renewed
+    assert await position_of(engine.broker, unique) == renewed
 
 
 async def test_epoch_that_was_not_lost_is_not_renewed(engine: Bench, unique: str) -> None:
@@ -214,7 +214,7 @@ async def test_epoch_that_was_not_lost_is_not_renewed(engine: Bench, unique: str
 
     await engine.broker.renew_epoch(unique, "another")
 
-    assert await engine.broker.position(unique) == position
+    assert await position_of(engine.broker, unique) == position
 
 
 async def test_renewing_an_epoch_changes_no_other_stream(engine: Bench, unique: str) -> None:
@@ -224,7 +224,7 @@ async def test_renewing_an_epoch_changes_no_other_stream(engine: Bench, unique: 
 
     await engine.broker.renew_epoch(f"{unique}-lost", lost.epoch)
 
-    assert await engine.broker.position(f"{unique}-other") == other
+    assert await position_of(engine.broker, f"{unique}-other") == other
 
 
 @pytest.mark.parametrize("values", [[], [1], [1, 2, 3]], ids=["unused", "one", "three"])
@@ -233,10 +233,10 @@ async def test_epoch_stays_the_same_without_a_reason(
 ) -> None:
     await engine.publish(unique, *values)
 
-    positions = [await engine.broker.position(unique) for _ in range(3)]
+    positions = [await position_of(engine.broker, unique) for _ in range(3)]
     await engine.broker.remove_history(unique)
     await engine.publish(f"{unique}-other", 1)
-    positions.append(await engine.broker.position(unique))
+    positions.append(await position_of(engine.broker, unique))
 
     assert len({position.epoch for position in positions}) == 1
     assert {position.offset for position in positions} == {len(values)}

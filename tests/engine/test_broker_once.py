@@ -9,7 +9,7 @@ from realtime.engine.base import Outgoing, Published
 from realtime.engine.once import Once
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, PLAIN, Bench
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 WITH_AND_WITHOUT = pytest.mark.parametrize(
     "options", [KEPT, PLAIN], ids=["with history", "without history"]
@@ -45,7 +45,7 @@ async def test_key_publishes_once(engine: Bench, unique: str, options: ChannelOp
     assert again == first
     if options.keeps_history:
         assert first is not None
-        assert await engine.broker.position(unique) == other
+        assert await position_of(engine.broker, unique) == other
         assert other == StreamPosition(2, first.epoch)
         assert await engine.kept_values(unique) == [1, 2]
     assert await arrived(engine, unique, options) == [1, 2]

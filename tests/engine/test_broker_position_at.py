@@ -12,7 +12,7 @@ from realtime.engine.base import Outgoing
 from realtime.engine.versions import Version
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, Bench
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
 
@@ -35,8 +35,8 @@ async def test_position_at_a_later_time_is_the_top(engine: Bench, unique: str) -
     position = await engine.publish(unique, 1, 2, 3)
     last = (await engine.broker.history(unique)).publications[-1].time
 
-    assert await engine.broker.position(unique, last) == position
-    assert await engine.broker.position(unique, last + 1) == position
+    assert await position_of(engine.broker, unique, last) == position
+    assert await position_of(engine.broker, unique, last + 1) == position
     assert await engine.broker.positions([unique], last) == [position]
 
 
@@ -46,10 +46,10 @@ async def test_position_at_an_earlier_time_leaves_out_what_came_later(
 ) -> None:
     """The number of publications is what the search in the stream depends on."""
     times = [await publish_later(engine, unique, value) for value in range(number)]
-    epoch = (await engine.broker.position(unique)).epoch
+    epoch = (await position_of(engine.broker, unique)).epoch
 
-    found = [await engine.broker.position(unique, at) for at in times]
-    before = [await engine.broker.position(unique, at - 1) for at in times]
+    found = [await position_of(engine.broker, unique, at) for at in times]
+    before = [await position_of(engine.broker, unique, at - 1) for at in times]
 
     assert found == [StreamPosition(offset, epoch) for offset in range(1, number + 1)]
     assert before == [StreamPosition(offset, epoch) for offset in range(number)]
@@ -61,7 +61,7 @@ async def test_position_is_0_where_history_does_not_reach_back(engine: Bench, un
     top = await engine.publish(unique, *range(3, 12), options=KEPT)
     assert top is not None
 
-    found = await engine.broker.position(unique, at)
+    found = await position_of(engine.broker, unique, at)
 
     assert found == StreamPosition(0, top.epoch)
 
@@ -69,30 +69,30 @@ async def test_position_is_0_where_history_does_not_reach_back(engine: Bench, un
 async def test_position_is_0_where_what_came_later_was_removed(engine: Bench, unique: str) -> None:
     at = await publish_later(engine, unique, 1)
     await publish_later(engine, unique, 2)
-    top = await engine.broker.position(unique)
+    top = await position_of(engine.broker, unique)
     await engine.broker.remove_history(unique)
 
-    assert await engine.broker.position(unique, at) == StreamPosition(0, top.epoch)
+    assert await position_of(engine.broker, unique, at) == StreamPosition(0, top.epoch)
 
 
 async def test_position_of_a_quiet_channel_outlives_its_publications(
     engine: Bench, unique: str
 ) -> None:
     at = await publish_later(engine, unique, 1)
-    top = await engine.broker.position(unique)
+    top = await position_of(engine.broker, unique)
     await engine.broker.remove_history(unique)
 
-    assert await engine.broker.position(unique, at) == top
+    assert await position_of(engine.broker, unique, at) == top
 
 
 async def test_position_at_any_time_without_publications_is_the_first_one(
     engine: Bench, unique: str
 ) -> None:
-    first = await engine.broker.position(unique)
+    first = await position_of(engine.broker, unique)
 
     assert first.offset == 0
-    assert await engine.broker.position(unique, 1) == first
-    assert await engine.broker.position(unique, 2**60) == first
+    assert await position_of(engine.broker, unique, 1) == first
+    assert await position_of(engine.broker, unique, 2**60) == first
 
 
 async def test_positions_at_a_time_are_those_of_each_channel(engine: Bench, unique: str) -> None:
@@ -152,4 +152,4 @@ async def test_position_at_any_time_is_what_a_model_says(
             expected = max(reached, default=0)
             if times and times[-1] <= at:
                 expected = len(times)
-            assert (await engine.broker.position(unique, at)).offset == expected
+            assert (await position_of(engine.broker, unique, at)).offset == expected

@@ -9,7 +9,7 @@ from realtime.engine.once import Once
 from realtime.engine.versions import Version
 from realtime.protocol.messages import UINT64_MAX, Publication, StreamPosition
 from tests.engine.bench import KEPT, Bench
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 
 async def publish(
@@ -52,7 +52,7 @@ async def test_only_newer_versions_are_published(
         top += value in published
         assert position is not None
         assert position.offset == top
-        assert position == await engine.broker.position(unique)
+        assert position == await position_of(engine.broker, unique)
 
     assert await engine.kept_values(unique) == published
     await engine.publish(unique, 99)
@@ -93,7 +93,7 @@ async def test_versions_of_several_at_once(engine: Bench, unique: str) -> None:
         ]
     )
 
-    epoch = (await engine.broker.position(unique)).epoch
+    epoch = (await position_of(engine.broker, unique)).epoch
     first, second = StreamPosition(1, epoch), StreamPosition(2, epoch)
     assert outcomes == [Published(first), Published(first, kept=False), Published(second)]
     assert await engine.kept_values(unique) == [2, 3]

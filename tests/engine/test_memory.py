@@ -21,7 +21,7 @@ from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.engine.bench import RecordingReceiver
-from tests.unit.parts import Clock, data
+from tests.unit.parts import Clock, data, position_of
 
 KEPT = ChannelOptions(history_size=5, history_lifetime=10)
 INFO = ClientInfo("17", "C")
@@ -76,7 +76,7 @@ async def test_reading_unknown_channels_does_not_grow_memory(memory: MemoryEngin
 
     for number in range(100):
         await memory.broker.history(f"h{number}")
-        await memory.broker.position(f"p{number}")
+        await position_of(memory.broker, f"p{number}")
         await memory.presence.get(f"q{number}")
         await memory.broker.remove_history(f"r{number}")
         await memory.presence.remove(f"s{number}", "C")
@@ -136,7 +136,9 @@ async def test_clients_that_left_are_not_kept(memory: MemoryEngine, clock: Clock
 async def test_epochs_of_two_engines_differ(memory: MemoryEngine) -> None:
     other = MemoryEngine(Timers(asyncio.get_running_loop()))
 
-    assert (await memory.broker.position("a")).epoch != (await other.broker.position("a")).epoch
+    assert (await position_of(memory.broker, "a")).epoch != (
+        await position_of(other.broker, "a")
+    ).epoch
 
 
 async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotten(
@@ -145,12 +147,12 @@ async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotte
     await publish(memory, "idle")
     position = await publish(memory, "busy")
     await clock.advance(60)
-    await memory.broker.position("busy")
+    await position_of(memory.broker, "busy")
 
     await clock.advance(60)
 
-    assert (await memory.broker.position("idle")).offset == 0
-    assert await memory.broker.position("busy") == position
+    assert (await position_of(memory.broker, "idle")).offset == 0
+    assert await position_of(memory.broker, "busy") == position
 
 
 async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
@@ -158,12 +160,12 @@ async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
 ) -> None:
     """Their subscribers would be disconnected."""
     await memory.broker.subscribe("quiet")
-    quiet = await memory.broker.position("quiet")
+    quiet = await position_of(memory.broker, "quiet")
     await publish(memory, "other")
 
     await clock.advance(101)
 
-    assert await memory.broker.position("quiet") == quiet
+    assert await position_of(memory.broker, "quiet") == quiet
     first = await publish(memory, "quiet")
     assert first is not None
     assert first.epoch == quiet.epoch
@@ -177,13 +179,13 @@ async def test_positions_of_unused_channels_are_bounded_in_number(
     watched = await publish(memory, "watched")
     for number in range(10):
         await publish(memory, f"a{number}")
-    last = await memory.broker.position("a9")
+    last = await position_of(memory.broker, "a9")
 
     await clock.advance(KEPT.history_lifetime + 1)
 
-    assert await memory.broker.position("watched") == watched
-    assert await memory.broker.position("a9") == last
-    first = await memory.broker.position("a0")
+    assert await position_of(memory.broker, "watched") == watched
+    assert await position_of(memory.broker, "a9") == last
+    first = await position_of(memory.broker, "a0")
     assert first.offset == 0
     assert first.epoch != last.epoch, "what begins anew must not look like what was forgotten"
     assert len(memory.broker._streams) == 4
@@ -194,7 +196,7 @@ async def test_stream_outlives_the_deadline_of_an_earlier_one_of_its_channel(
 ) -> None:
     kept = ChannelOptions(history_size=5, history_lifetime=1000)
     await memory.broker.subscribe("a")
-    await memory.broker.position("a")
+    await position_of(memory.broker, "a")
     await memory.broker.unsubscribe("a")
 
     await clock.advance(60)
@@ -204,7 +206,7 @@ async def test_stream_outlives_the_deadline_of_an_earlier_one_of_its_channel(
     history = await memory.broker.history("a")
     assert (len(history.publications), history.position) == (1, first)
     await clock.advance(101)
-    assert (await memory.broker.position("a")).offset == 0
+    assert (await position_of(memory.broker, "a")).offset == 0
     assert mishaps == []
 
 
@@ -220,7 +222,7 @@ async def start_node(**options: object) -> Node:
 
 async def positions(node: Node, channels: Iterable[str]) -> list[int]:
     """The offsets of channels."""
-    return [(await node.broker.position(channel)).offset for channel in channels]
+    return [(await position_of(node.broker, channel)).offset for channel in channels]
 
 
 async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over(
@@ -228,7 +230,7 @@ async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over
 ) -> None:
     node = await start_node(memory_history_meta_ttl=WEEK)
     names = [f"a{number}" for number in range(100)]
-    before = [await node.broker.position(name) for name in names]
+    before = [await position_of(node.broker, name) for name in names]
     for name in names:
         await publish(node, name)
 
@@ -237,7 +239,7 @@ async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over
     await clock.advance(2)
 
     assert await positions(node, names) == [1] + [0] * 99
-    after = [await node.broker.position(name) for name in names[1:]]
+    after = [await position_of(node.broker, name) for name in names[1:]]
     assert {position.epoch for position in before}.isdisjoint(p.epoch for p in after)
     assert mishaps == []
     await node.stop()
@@ -253,7 +255,7 @@ async def test_stream_with_a_subscriber_is_kept_until_that_time_after_it_left(
     await clock.advance(10 * WEEK)
     await node.broker.unsubscribe("a")
     await clock.advance(WEEK - 1)
-    kept = await node.broker.position("a")
+    kept = await position_of(node.broker, "a")
     await clock.advance(WEEK + 1)
 
     assert kept == position
@@ -271,7 +273,7 @@ async def test_few_streams_are_kept_forever_when_the_option_is_0(
 
     await clock.advance(520 * WEEK)
 
-    assert await node.broker.position("a") == position
+    assert await position_of(node.broker, "a") == position
     await node.stop()
 
 
@@ -280,7 +282,7 @@ async def test_channels_that_were_subscribed_and_left_are_not_kept(memory: Memor
 
     for number in range(1000):
         await memory.broker.subscribe(f"a{number}")
-        await memory.broker.position(f"a{number}")
+        await position_of(memory.broker, f"a{number}")
         await memory.broker.unsubscribe(f"a{number}")
 
     assert objects_held(memory) < before + 1000, "less than one object a channel"
@@ -301,7 +303,7 @@ async def test_position_of_an_expired_stream_costs_little_more_than_its_name(
         tracemalloc.stop()
 
     assert cost < 1200  # bytes; an empty deque and a timer are 1500 more
-    assert (await memory.broker.position("a7")).offset == 1
+    assert (await position_of(memory.broker, "a7")).offset == 1
 
 
 @pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept forever", "kept for a time"])
@@ -317,7 +319,7 @@ async def test_positions_without_publications_and_subscribers_are_bounded_in_num
 
     await clock.advance(KEPT.history_lifetime)
 
-    offsets = [(await engine.broker.position(name)).offset for name in names]
+    offsets = [(await position_of(engine.broker, name)).offset for name in names]
     assert offsets == [1] + [0] * 19 + [1] * 10
 
 
@@ -329,13 +331,13 @@ async def test_bound_on_positions_does_not_change_the_position_of_subscribed_cha
     monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 10)
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
     await engine.broker.subscribe("quiet")
-    quiet = await engine.broker.position("quiet")
+    quiet = await position_of(engine.broker, "quiet")
     for number in range(30):
         await publish(engine, f"a{number}")
 
     await clock.advance(KEPT.history_lifetime)
 
-    assert await engine.broker.position("quiet") == quiet
+    assert await position_of(engine.broker, "quiet") == quiet
 
 
 async def test_keys_of_idempotency_are_bounded_and_those_that_end_first_go_first(

@@ -23,7 +23,7 @@ from tests.engine.bench import (
 )
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import KINDS, Pair, RedisBench
-from tests.unit.parts import data, eventually
+from tests.unit.parts import data, eventually, position_of
 
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
 INFO = ClientInfo("17", "C1", data('{ "a": 1.0 }'), data("2"))
@@ -79,7 +79,7 @@ async def test_key_used_at_both_nodes_at_once_publishes_once(
 
     published = await asyncio.gather(*(pair[n % 2].broker.publish(outgoing) for n in range(50)))
 
-    position = await pair.one.broker.position(unique) if options.keeps_history else None
+    position = await position_of(pair.one.broker, unique) if options.keeps_history else None
     assert [each.position for each in published] == [position] * 50
     assert [each.kept for each in published].count(True) == 1
     for bench in pair:
@@ -92,14 +92,14 @@ async def test_key_used_at_both_nodes_at_once_publishes_once(
 async def test_unused_channel_has_the_same_epoch_and_history_is_removed_everywhere(
     pair: Pair, unique: str
 ) -> None:
-    positions = [await bench.broker.position(unique) for bench in pair]
+    positions = [await position_of(bench.broker, unique) for bench in pair]
     published = await pair.other.publish(unique, 1, 2)
     assert published is not None
     assert {position.epoch for position in positions} == {published.epoch}
 
     await pair.other.broker.remove_history(unique)
     assert await pair.one.kept(unique) == []
-    assert await pair.one.broker.position(unique) == published
+    assert await position_of(pair.one.broker, unique) == published
 
 
 async def test_epoch_that_several_nodes_renew_is_renewed_once(pair: Pair, unique: str) -> None:
@@ -109,11 +109,11 @@ async def test_epoch_that_several_nodes_renew_is_renewed_once(pair: Pair, unique
     first = asyncio.create_task(pair.one.broker.renew_epoch(unique, before.epoch))
     second = asyncio.create_task(pair.other.broker.renew_epoch(unique, before.epoch))
     await asyncio.wait([first, second], return_when=asyncio.FIRST_COMPLETED)
-    renewed = await pair.one.broker.position(unique)
+    renewed = await position_of(pair.one.broker, unique)
     await asyncio.gather(first, second)
 
     assert renewed.epoch != before.epoch
-    assert [await bench.broker.position(unique) for bench in pair] == [renewed, renewed]
+    assert [await position_of(bench.broker, unique) for bench in pair] == [renewed, renewed]
 
 
 async def test_join_and_leave_reach_the_other(pair: Pair, unique: str) -> None:

@@ -15,12 +15,19 @@ from realtime.cluster.context import Context
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.config.options import Config
+from realtime.engine.base import Streams
 from realtime.errors import Disconnect, DisconnectInsufficientState
 from realtime.metrics import Outage
 from realtime.node.subscriber import Tap
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
-from realtime.protocol.messages import SERVER_UNSUBSCRIBE, ClientInfo, UnsubscribeReason
+from realtime.protocol.messages import (
+    SERVER_UNSUBSCRIBE,
+    ChannelName,
+    ClientInfo,
+    StreamPosition,
+    UnsubscribeReason,
+)
 from realtime.protocol.v1.json import JSONCodec
 from realtime.timers import Timers
 
@@ -44,6 +51,13 @@ white_space = st.text(" \t\r\n", max_size=4).map(str.encode)
 def data(text: str | bytes) -> Payload:
     """A payload of JSON text."""
     return payload.check(text.encode() if isinstance(text, str) else text)
+
+
+async def position_of(
+    streams: Streams, channel: ChannelName, at: int | None = None
+) -> StreamPosition:
+    """Return the top position of one channel."""
+    return (await streams.positions([channel], at))[0]
 
 
 async def turns(number: int = 5) -> None:

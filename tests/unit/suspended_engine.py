@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
@@ -12,6 +12,7 @@ from realtime.engine.base import History, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryLists, MemoryPresence
 from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import StreamPosition
 from realtime.timers import Timers
 from tests.unit.memory_cluster import (
     ClusterLists,
@@ -26,7 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 G = TypeVar("G", bound="Gated")
 
-BROKER_METHODS = ("subscribe", "unsubscribe", "publish", "join", "leave", "position", "renew_epoch")
+BROKER_METHODS = ("subscribe", "unsubscribe", "publish", "join", "leave", "renew_epoch")
 PRESENCE_METHODS = ("add", "remove", "get")
 CLUSTER_METHODS = ("announce", "withdraw", "statuses", "claim", "owner")
 LIMITS_METHODS = (
@@ -39,6 +40,7 @@ LIMITS_METHODS = (
 )
 METHODS = (
     *BROKER_METHODS,
+    "position",
     "history",
     *(f"presence.{name}" for name in PRESENCE_METHODS),
     *CLUSTER_METHODS,
@@ -155,6 +157,11 @@ class SuspendedBroker(ListedBroker):
             self._drop(channel)
         self._epoch = new_epoch()
         self._subscribed = dict.fromkeys(self._subscribed, self._epoch)
+
+    async def positions(
+        self, channels: Sequence[str], at: int | None = None
+    ) -> list[StreamPosition]:
+        return await self.gate.through("position", super().positions, channels, at)
 
     async def history(
         self,

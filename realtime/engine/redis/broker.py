@@ -237,9 +237,6 @@ class RedisStreams:
             extra={"channel": channel},
         )
 
-    async def position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
-        return (await self.positions([channel], at))[0]
-
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:

@@ -19,7 +19,7 @@ from tests.engine.bench import KEPT, NODE, PLAIN
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
 from tests.server import ROOT
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 EVERYTHING = MetaSettings(lifetime=600, epoch_per_run=True, wait=Wait(0, 100))
 """Settings of streams that need every permission."""
@@ -55,7 +55,7 @@ async def use_everything(engine: RedisBench) -> None:
             assert not [result for result in results if isinstance(result, Exception)]
     await engine.received("news", 6)
     assert len((await engine.broker.history("news", limit=2, reverse=True)).publications) == 2
-    await engine.broker.renew_epoch("news", (await engine.broker.position("news")).epoch)
+    await engine.broker.renew_epoch("news", (await position_of(engine.broker, "news")).epoch)
     await engine.broker.remove_history("news")
     await engine.engine.presence.add("news", [_SOMEBODY], 10)
     assert len(await engine.engine.presence.get("news")) == 1

@@ -19,7 +19,7 @@ from tests.engine.bench import KEPT, PLAIN
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer, replica_of
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 META = MetaSettings(wait=Wait(1, 1500))
 PATIENT = MetaSettings(wait=Wait(1, 4000))
@@ -69,7 +69,7 @@ async def test_reading_does_not_wait_while_a_publication_waits(
     replica.freeze()
     try:
         waiting = asyncio.create_task(engine.publish(unique, 1))
-        while (await engine.broker.position(unique)).offset == 0:
+        while (await position_of(engine.broker, unique)).offset == 0:
             await asyncio.sleep(0)
         await engine.presence.get(unique)
         assert not waiting.done()

@@ -21,7 +21,7 @@ from realtime.engine.redis import records
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
-from tests.unit.parts import data, eventually
+from tests.unit.parts import data, eventually, position_of
 
 SCRIPTS = Path(__file__).with_name("previous")
 LONG = ChannelOptions(history_size=100, history_lifetime=100)
@@ -128,9 +128,9 @@ async def test_epoch_of_an_unused_channel_is_the_same(
         previous = PreviousNode(engine, unique, client)
         if first == "previous":
             epoch = previous.read(1)[1]
-            position = await engine.broker.position(unique)
+            position = await position_of(engine.broker, unique)
         else:
-            position = await engine.broker.position(unique)
+            position = await position_of(engine.broker, unique)
             epoch = previous.read(1)[1]
 
     assert (position.offset, position.epoch) == (0, epoch)

@@ -14,6 +14,7 @@ from realtime.streams.follower import StreamFollower
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
+from tests.unit.parts import position_of
 
 HOUR = 3600
 PER_RUN = MetaSettings(epoch_per_run=True)
@@ -27,7 +28,7 @@ async def epochs_over_a_restart(engine: RedisBench, channel: str) -> tuple[str, 
     read: StreamPosition | None = None
     while read is None:
         try:
-            read = await engine.broker.position(channel)
+            read = await position_of(engine.broker, channel)
         except Exception:
             continue  # the connection of before; bounded by the timeout of the test
     after = await engine.publish(channel, 2)
@@ -63,7 +64,7 @@ async def test_epoch_per_run_stays_the_same_within_a_run(
     engine = await open_redis(prefix=unique, meta=PER_RUN)
     other = await open_redis(prefix=unique, meta=PER_RUN)
     await engine.broker.subscribe(unique)
-    unused = await engine.broker.position(unique)
+    unused = await position_of(engine.broker, unique)
 
     first = await engine.publish(unique, 1)
     second = await other.publish(unique, 2)
@@ -85,7 +86,7 @@ async def test_epoch_per_run_is_another_one_each_time_that_a_server_becomes_the_
         client.execute_command("REPLICAOF", "127.0.0.1", "1")
         client.execute_command("REPLICAOF", "NO", "ONE")
 
-    after = await engine.broker.position(unique)
+    after = await position_of(engine.broker, unique)
 
     assert before is not None
     assert after.offset == before.offset
@@ -98,10 +99,10 @@ async def test_epoch_per_run_can_be_renewed_once(open_redis: OpenRedisBench, uni
     assert before is not None
 
     await engine.broker.renew_epoch(unique, before.epoch)
-    renewed = await engine.broker.position(unique)
+    renewed = await position_of(engine.broker, unique)
     await engine.broker.renew_epoch(unique, before.epoch)
 
-    assert await engine.broker.position(unique) == renewed
+    assert await position_of(engine.broker, unique) == renewed
     assert renewed.epoch != before.epoch
 
 

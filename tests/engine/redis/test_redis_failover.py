@@ -27,7 +27,7 @@ from tests.engine.bench import KEPT, RecordingReceiver, comes_true
 from tests.redis.scripted_server import ScriptedServer, naming
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 PER_RUN = MetaSettings(epoch_per_run=True)
 OFTEN, NEVER = 0.05, 3600.0
@@ -71,7 +71,7 @@ class Process:
         return published.position
 
     async def epoch(self) -> str:
-        return (await self.engine.broker.position(self.channel)).epoch
+        return (await position_of(self.engine.broker, self.channel)).epoch
 
     async def has_resumed(self) -> bool:
         """Whether it receives from another master: its clients are told next."""
@@ -217,8 +217,8 @@ async def test_master_that_comes_back_accepts_publications(
 
     with pytest.raises(EngineUnavailable, match="another server has become the master"):
         await publisher.publish(2, way="thread")
-    assert await publisher.publish(3, way="thread") == await node.engine.broker.position(
-        node.channel
+    assert await publisher.publish(3, way="thread") == await position_of(
+        node.engine.broker, node.channel
     )
 
 

@@ -15,7 +15,7 @@ from realtime.streams.follower import StreamFollower
 from tests.engine.bench import KEPT, PLAIN, several
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import ONE_REDIS, SHARDS, TWO_STEPS, RedisBench
-from tests.unit.parts import data, eventually
+from tests.unit.parts import data, eventually, position_of
 
 INFO = ClientInfo("17", "C")
 
@@ -256,7 +256,7 @@ async def test_publication_that_could_not_be_kept_takes_no_offset(
     with pytest.raises(EngineUnavailable):
         await engine.publish(unique, 2)
 
-    assert await engine.broker.position(unique) == before
+    assert await position_of(engine.broker, unique) == before
 
 
 # presence and nodes

@@ -13,6 +13,7 @@ from tests.engine.bench import META_LIFETIME
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
+from tests.unit.parts import position_of
 
 NEVER = -1
 """The TTL of a key that stays forever."""
@@ -108,7 +109,7 @@ async def test_offsets_are_written_in_full(engine: RedisBench, unique: str, offs
 
     assert position == StreamPosition(offset + 1, first.epoch)
     assert await engine.kept(unique) == [1, offset + 1]
-    assert await engine.broker.position(unique) == position
+    assert await position_of(engine.broker, unique) == position
     assert [p.offset for p in await engine.received(unique, 2)] == [1, offset + 1]
 
 
@@ -128,7 +129,7 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
 ) -> None:
     engine = await open_redis(meta=MetaSettings(META_LIFETIME))
     await engine.publish(unique, *range(published))
-    await engine.broker.position(unique)
+    await position_of(engine.broker, unique)
     await engine.elapse(META_LIFETIME - 20)
 
     match use:
@@ -137,7 +138,7 @@ async def test_every_use_renews_the_lifetime_of_the_meta(
         case "history":
             await engine.broker.history(unique)
         case "position":
-            await engine.broker.position(unique)
+            await position_of(engine.broker, unique)
 
     with engine.client() as client:
         left = client.ttl(names(engine, unique)[1])
@@ -168,11 +169,11 @@ async def test_epoch_of_a_stream_that_was_only_read_is_kept_for_an_hour(
     engine = await open_redis(meta=MetaSettings(LONG_META_LIFETIME))
     meta = names(engine, unique)[1]
     with engine.client() as client:
-        read = await engine.broker.position(unique)
+        read = await position_of(engine.broker, unique)
         assert HOUR - 10 < client.ttl(meta) <= HOUR
         client.expire(meta, 20)
 
-        again = await engine.broker.position(unique)
+        again = await position_of(engine.broker, unique)
         assert HOUR - 10 < client.ttl(meta) <= HOUR, "a node that checks its position renews it"
 
         published = await engine.publish(unique, 1)
@@ -188,7 +189,7 @@ async def test_meta_lives_twice_as_long_as_the_publications(
 
     await engine.publish(unique, 1, options=options)
     await engine.broker.history(unique)  # it only knows the shorter lifetime
-    await engine.broker.position(unique)
+    await position_of(engine.broker, unique)
 
     with engine.client() as client:
         stream, meta, _ = names(engine, unique)
@@ -205,7 +206,7 @@ async def test_meta_that_stayed_forever_is_bounded_by_the_next_publication(
     meta = names(after, unique)[1]
 
     with after.client() as client:
-        await after.broker.position(unique)
+        await position_of(after.broker, unique)
         assert client.ttl(meta) == NEVER
 
         await after.publish(unique, 2)
@@ -226,7 +227,7 @@ async def test_meta_stays_forever_when_the_bound_was_taken_away(
         case "history":
             await after.broker.history(unique)
         case "position":
-            await after.broker.position(unique)
+            await position_of(after.broker, unique)
 
     with after.client() as client:
         assert client.ttl(names(after, unique)[1]) == NEVER
@@ -243,7 +244,7 @@ async def test_reading_unknown_channels_leaves_one_key_for_all_of_them(
     for number in range(20):
         channel = f"{unique}-{number}"
         await engine.broker.history(channel)
-        await engine.broker.position(channel)
+        await position_of(engine.broker, channel)
         await engine.presence.get(channel)
         await engine.broker.remove_history(channel)
         await engine.presence.remove(channel, "C")
@@ -257,7 +258,7 @@ async def test_metas_with_a_lifetime_remember_the_epoch_that_was_read(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
     engine = await open_redis(meta=MetaSettings(META_LIFETIME))
-    told = await engine.broker.position(unique)
+    told = await position_of(engine.broker, unique)
 
     published = await engine.publish(unique, 1)
 
@@ -309,10 +310,10 @@ async def test_lost_meta_is_noticed_by_the_first_reader(engine: RedisBench, uniq
     with engine.client() as client:
         client.delete(names(engine, unique)[1])
 
-    assert (await engine.broker.position(unique)).offset == 0
+    assert (await position_of(engine.broker, unique)).offset == 0
     await engine.broker.renew_epoch(unique, before.epoch)
 
-    position = await engine.broker.position(unique)
+    position = await position_of(engine.broker, unique)
     assert position.epoch != before.epoch
     assert await engine.publish(unique, 4) == StreamPosition(1, position.epoch)
 

@@ -15,7 +15,7 @@ from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, PLAIN
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
-from tests.unit.parts import data, eventually
+from tests.unit.parts import data, eventually, position_of
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ async def test_repetition_in_a_stream_of_older_versions_has_the_first_position(
     ).position
 
     assert first == again
-    assert first == StreamPosition(2, (await engine.broker.position(unique)).epoch)
+    assert first == StreamPosition(2, (await position_of(engine.broker, unique)).epoch)
 
 
 async def test_keys_of_idempotency_expire(engine: RedisBench, unique: str) -> None:
@@ -175,10 +175,10 @@ async def test_position_at_a_time_is_unknown_after_a_publication_of_older_versio
     """They write no time. What is read later knows that it was there."""
     await engine.publish(unique, 10)
     publish_as_before(engine, unique, 2, 20)
-    top = await engine.broker.position(unique)
+    top = await position_of(engine.broker, unique)
 
-    first = await engine.broker.position(unique, now_ms(engine))
-    second = await engine.broker.position(unique, now_ms(engine))
+    first = await position_of(engine.broker, unique, now_ms(engine))
+    second = await position_of(engine.broker, unique, now_ms(engine))
 
     assert first == StreamPosition(0, top.epoch)
     assert second == top
@@ -196,7 +196,7 @@ async def test_position_at_a_time_leaves_out_publications_of_older_versions(
     publish_as_before(engine, unique, 3, 30)
     await engine.publish(unique, 40)
 
-    assert (await engine.broker.position(unique, at)).offset == 1
+    assert (await position_of(engine.broker, unique, at)).offset == 1
 
 
 def now_ms(engine: RedisBench) -> int:

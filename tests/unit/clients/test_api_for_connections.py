@@ -13,7 +13,7 @@ from realtime.node.node import Node
 from realtime.server_api import http, http_v2
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection, publish, published
-from tests.unit.parts import data, turns
+from tests.unit.parts import data, position_of, turns
 
 FORCED, EXPIRED = 3503, 3005
 
@@ -124,7 +124,7 @@ async def test_subscribe_recovers_since_a_position_and_overrides_options(
     connection = await connect()
     for value in (1, 2, 3):
         await publish(second_node, "asking:a", value)
-    epoch = (await second_node.broker.position("asking:a")).epoch
+    epoch = (await position_of(second_node.broker, "asking:a")).epoch
     text = base64.b64encode(b'{"n":1}').decode()
 
     await call(

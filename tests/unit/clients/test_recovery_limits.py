@@ -15,7 +15,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.node.node_parts import Connection, stop
-from tests.unit.parts import Clock, data, turns
+from tests.unit.parts import Clock, data, position_of, turns
 
 SLOW, LIMIT_EXCEEDED = 3008, 106
 OPTIONS = {
@@ -63,7 +63,7 @@ async def connect(node: Node, **claims: Any) -> Connection:
 
 async def recover(connection: Connection, channel: str = "a", number: int = 2) -> dict[str, Any]:
     """Subscribe as a client that has seen nothing of the channel's stream."""
-    epoch = (await connection.client.node.broker.position(channel)).epoch
+    epoch = (await position_of(connection.client.node.broker, channel)).epoch
     await connection.say(number, 1, channel=channel, recover=True, offset=0, epoch=epoch)
     await turns()
     reply = connection.reply(number)
@@ -130,7 +130,7 @@ async def test_server_side_subscriptions_share_the_bound(start: Start) -> None:
     epochs = {}
     for channel in ("a", "b"):
         await publish(node, channel, 10)
-        epochs[channel] = (await node.broker.position(channel)).epoch
+        epochs[channel] = (await position_of(node.broker, channel)).epoch
     connection = Connection(node)
 
     await connection.say(

@@ -17,7 +17,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.clients.second_parts import OPTIONS, SecondConnection, publish, published
 from tests.unit.node.node_parts import Connection, stop
-from tests.unit.parts import Clock, data, eventually, turns
+from tests.unit.parts import Clock, data, eventually, position_of, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 SERVER_ERROR, BAD_REQUEST, SHUTDOWN = 3004, 3501, 3001
@@ -51,7 +51,7 @@ STEPS = ["subscribe", "presence.add", "history"]
 async def test_connect_whose_channels_the_engine_cannot_open_closes(
     node: Node, engine: SuspendedEngine, step: str
 ) -> None:
-    top = await node.broker.position("a")
+    top = await position_of(node.broker, "a")
     engine.failing.add(step)
     connection = SecondConnection(node)
     since = {"recover": True, "offset": 0, "epoch": top.epoch}
@@ -66,7 +66,7 @@ async def test_connect_whose_channels_the_engine_cannot_open_closes(
 async def test_subscribe_that_the_engine_cannot_do_closes(
     node: Node, engine: SuspendedEngine, step: str
 ) -> None:
-    top = await node.broker.position("a")
+    top = await position_of(node.broker, "a")
     connection = await connected(node)
     engine.failing.add(step)
     since = {"recover": True, "offset": 0, "epoch": top.epoch}

@@ -12,7 +12,7 @@ from tests.conftest import connection_token
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.node.node_parts import Connection, publish
-from tests.unit.parts import turns
+from tests.unit.parts import position_of, turns
 
 TWO_KEPT = {"history_size": 2}
 FEW = {"client_recovery_max_publication_limit": 2, "client_history_max_publication_limit": 3}
@@ -24,7 +24,7 @@ async def publish_to(node: Node, channel: str, number: int) -> str:
     assert options is not None
     for value in range(1, number + 1):
         await publish(node, options, value, channel)
-    return (await node.broker.position(channel)).epoch
+    return (await position_of(node.broker, channel)).epoch
 
 
 def offsets(result: dict[str, Any]) -> list[int]:

@@ -13,7 +13,7 @@ from tests.conftest import connection_token
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection, publish, published
 from tests.unit.node.node_parts import Connection
-from tests.unit.parts import Clock, data, eventually, turns
+from tests.unit.parts import Clock, data, eventually, position_of, turns
 
 
 @pytest.fixture
@@ -44,7 +44,7 @@ async def test_client_of_the_second_generation_is_told(
     await publish(node, "a", 2)
     await turns()
 
-    epoch = (await node.broker.position("a")).epoch
+    epoch = (await position_of(node.broker, "a")).epoch
     told, own_join, publication = second.pushed
     assert told == {
         "channel": "a",
@@ -66,7 +66,7 @@ async def test_client_of_the_first_generation_is_told(node: Node, first: Connect
     await publish(node, "a", 2)
     await turns()
 
-    epoch = (await node.broker.position("a")).epoch
+    epoch = (await position_of(node.broker, "a")).epoch
     told, publication = first.pushes
     assert told == {
         "type": 5,
@@ -115,7 +115,7 @@ async def test_what_was_missed_follows_the_push(
 ) -> None:
     for value in (1, 2, 3):
         await publish(node, "a", value)
-    epoch = (await node.broker.position("a")).epoch
+    epoch = (await position_of(node.broker, "a")).epoch
     await operations.subscribe(node, "17", "a", since=StreamPosition(since, epoch))
     await turns()
     assert second.pushed[0]["subscribe"]["offset"] == offset
@@ -127,7 +127,7 @@ async def test_what_was_missed_follows_the_push_of_the_first_generation(
 ) -> None:
     for value in (1, 2):
         await publish(node, "a", value)
-    epoch = (await node.broker.position("a")).epoch
+    epoch = (await position_of(node.broker, "a")).epoch
     await operations.subscribe(node, "17", "a", since=StreamPosition(1, epoch))
     await turns()
     assert [push["data"]["offset"] for push in first.pushes] == [1, 2]

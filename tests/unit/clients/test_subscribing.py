@@ -21,7 +21,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.node.node_parts import Connection, publish, stop
-from tests.unit.parts import Clock, eventually, turns
+from tests.unit.parts import Clock, eventually, position_of, turns
 from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 SERVER_ERROR, INSUFFICIENT_STATE = 3004, 3010
@@ -85,7 +85,7 @@ async def lose_in_a(node: Node, *values: int) -> None:
 
 async def recover(connection: Connection, offset: int) -> asyncio.Task[None]:
     """Begin to subscribe from the position of a publication."""
-    epoch = (await connection.client.node.broker.position("a")).epoch
+    epoch = (await position_of(connection.client.node.broker, "a")).epoch
     return connection.say(2, 1, channel="a", recover=True, offset=offset, epoch=epoch)
 
 

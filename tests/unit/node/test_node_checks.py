@@ -11,7 +11,7 @@ from realtime.config.reader import load
 from realtime.node.node import Node
 from realtime.timers import Timers
 from tests.unit.node.node_parts import PLAIN, RECOVERABLE, lose, publish, published, subscribe
-from tests.unit.parts import Clock, RecordingClient, eventually, turns
+from tests.unit.parts import Clock, RecordingClient, eventually, position_of, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 INSUFFICIENT_STATE = 3010
@@ -55,10 +55,10 @@ async def test_lost_publication_at_the_end_is_delivered_when_the_stream_is_said_
     for channel in ("a", "b", "c"):  # nobody is in b; the stream of c is not followed
         if channel == "c":
             await subscribe(node, RecordingClient("D"), PLAIN, channel)
-        node.on_advance(channel, await node.broker.position("a"))
+        node.on_advance(channel, await position_of(node.broker, "a"))
     await eventually(lambda: published(client) == [1, 2])
     reads = engine.calls["history"]
-    node.on_advance("a", await node.broker.position("a"))
+    node.on_advance("a", await position_of(node.broker, "a"))
     await turns()
     assert engine.calls["history"] == reads, "there is nothing new"
 
@@ -100,7 +100,7 @@ async def test_publications_on_their_way_during_a_check_are_delivered_once(
         await clock.advance(25)
         await eventually(lambda value=value: len(published(client)) == value)  # type: ignore[misc]
         # it was on its way, after all
-        node.on_publication("a", late, await node.broker.position("a"))
+        node.on_publication("a", late, await position_of(node.broker, "a"))
     assert client.closes == []
     assert published(client) == [1, 2, 3]
 

@@ -20,7 +20,7 @@ from tests.unit.node.node_parts import (
     published,
     subscribe,
 )
-from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
+from tests.unit.parts import Clock, RecordingClient, data, eventually, position_of, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 INSUFFICIENT_STATE = 3010
@@ -167,7 +167,7 @@ async def test_publication_that_arrives_twice_is_delivered_once(node: Node) -> N
     await subscribe(node, client, RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     kept = (await node.broker.history("a")).publications[0]
-    node.on_publication("a", kept, await node.broker.position("a"))
+    node.on_publication("a", kept, await position_of(node.broker, "a"))
     assert published(client) == [1]
     assert client.closes == []
 
@@ -214,13 +214,13 @@ async def test_what_fills_a_gap_is_kept_back_for_a_held_subscriber_in_order(node
 
     await lose(node, RECOVERABLE, 2)
     await publish(node, RECOVERABLE, 3)
-    epoch = (await node.broker.position("a")).epoch
+    epoch = (await position_of(node.broker, "a")).epoch
     assert node.hub.feeds["a"].position == StreamPosition(1, epoch)
     await eventually(lambda: published(served) == [1, 2, 3])
 
     assert published(held) == []
     assert [publication.offset for publication in node.hub.feeds["a"].held(held)] == [1, 2, 3]
-    assert node.hub.feeds["a"].position == await node.broker.position("a")
+    assert node.hub.feeds["a"].position == await position_of(node.broker, "a")
 
 
 async def test_held_subscriber_is_closed_too_when_a_gap_cannot_be_filled(node: Node) -> None:

@@ -18,7 +18,7 @@ from realtime.errors import (
 from realtime.node.node import Node
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
-from tests.unit.parts import data
+from tests.unit.parts import data, position_of
 
 CHANNEL = "news"
 KEPT = 5
@@ -68,7 +68,7 @@ async def test_history_around_a_position_and_up_to_a_number(
     expected: list[int],
     knows_epoch: bool,
 ) -> None:
-    top = await node.broker.position(CHANNEL)
+    top = await position_of(node.broker, CHANNEL)
     start = None if since is None else StreamPosition(since, top.epoch if knows_epoch else "")
 
     result = await operations.history(node, CHANNEL, limit=limit, since=start, reverse=reverse)
@@ -91,7 +91,7 @@ async def test_history_before_the_first_publication_is_refused(node: Node) -> No
 
 
 async def test_positions_are_those_of_channels_with_history(node: Node) -> None:
-    top = await node.broker.position(CHANNEL)
+    top = await position_of(node.broker, CHANNEL)
 
     positions = await operations.positions(node, [CHANNEL, "other"])
 

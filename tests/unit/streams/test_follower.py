@@ -10,7 +10,7 @@ import pytest
 
 from realtime.protocol.messages import StreamPosition
 from realtime.streams.retries import MAX_DELAY, MIN_DELAY
-from tests.unit.parts import Clock, eventually, turns
+from tests.unit.parts import Clock, eventually, position_of, turns
 from tests.unit.streams.follower_parts import Line, open_line
 
 
@@ -27,7 +27,7 @@ async def test_publications_are_delivered_as_they_arrive(line: Line) -> None:
     await line.follower.start()
     await line.publish(1, 2, 3)
     assert line.delivered == [1, 2, 3]
-    assert line.follower.position == await line.engine.broker.position("a")
+    assert line.follower.position == await position_of(line.engine.broker, "a")
 
 
 async def test_stream_is_followed_from_where_it_is_at_the_start(line: Line) -> None:
@@ -44,7 +44,7 @@ async def test_position_is_unknown_until_the_start_is_through(line: Line) -> Non
     assert line.follower.position is None
     line.engine.go_on("position")
     await starting
-    assert line.follower.position == await line.engine.broker.position("a")
+    assert line.follower.position == await position_of(line.engine.broker, "a")
 
 
 async def test_publication_that_arrives_before_the_position_was_read_is_in_the_position(
@@ -57,8 +57,8 @@ async def test_publication_that_arrives_before_the_position_was_read_is_in_the_p
     line.engine.go_on("position")
     await starting
     assert line.delivered == []
-    assert (await line.engine.broker.position("a")).offset == 1
-    assert line.follower.position == await line.engine.broker.position("a")
+    assert (await position_of(line.engine.broker, "a")).offset == 1
+    assert line.follower.position == await position_of(line.engine.broker, "a")
 
 
 async def test_publication_that_arrives_after_the_position_was_read_is_delivered(
@@ -208,7 +208,7 @@ async def test_reach_of_what_was_delivered_asks_nothing(line: Line) -> None:
 async def test_reach_returns_when_everything_up_to_the_position_was_delivered(line: Line) -> None:
     await line.follower.start()
     await line.lose(1, 2)
-    await line.follower.reach(await line.engine.broker.position("a"))
+    await line.follower.reach(await position_of(line.engine.broker, "a"))
     assert line.delivered == [1, 2]
 
 

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from realtime.streams.retries import MAX_DELAY
-from tests.unit.parts import Clock, eventually, turns
+from tests.unit.parts import Clock, eventually, position_of, turns
 from tests.unit.streams.follower_parts import Line, open_line, resume
 
 
@@ -20,7 +20,7 @@ async def test_stream_that_begins_anew_is_lost_once_and_followed(line: Line) -> 
     await resume(line)
     await line.publish(4)
     assert (line.delivered, line.losses) == ([1, 2, 4], 1)
-    assert line.position == await line.engine.broker.position("a")
+    assert line.position == await position_of(line.engine.broker, "a")
     assert line.position.epoch != epoch
     assert line.engine.calls["renew_epoch"] == 0  # it has a new one already
 
@@ -48,7 +48,7 @@ async def test_stream_that_lost_its_end_gets_a_new_epoch_and_is_followed(line: L
     await line.publish(4)
     assert (line.delivered, line.losses) == ([1, 2, 3, 4], 1)
     assert line.engine.calls["renew_epoch"] == 1
-    assert line.position == await line.engine.broker.position("a")
+    assert line.position == await position_of(line.engine.broker, "a")
     assert line.position.epoch != epoch
 
 

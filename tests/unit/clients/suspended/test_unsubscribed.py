@@ -18,7 +18,7 @@ from realtime.payload import Payload
 from tests.conftest import connection_token, subscription_token
 from tests.unit.clients.suspended.conftest import STEPS
 from tests.unit.node.node_parts import EVERYTHING, Connection, publish
-from tests.unit.parts import eventually, turns
+from tests.unit.parts import eventually, position_of, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 UNSUB = {"type": 3, "channel": "a", "data": {}}
@@ -119,7 +119,7 @@ async def test_client_gets_no_publication_of_a_channel_from_which_it_was_unsubsc
     node: Node, engine: SuspendedEngine, connect: Open
 ) -> None:
     connection = await connect()
-    epoch = (await node.broker.position("a")).epoch
+    epoch = (await position_of(node.broker, "a")).epoch
     engine.hold_answer("position")
     command = connection.say(2, 1, channel="a", recover=True, offset=0, epoch=epoch)
     await engine.reached("position")

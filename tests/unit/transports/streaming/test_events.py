@@ -17,7 +17,7 @@ from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
 from realtime.timers import Timers
 from realtime.transports.streaming.application import EVENTS_PATH, Streaming
-from tests.unit.parts import Clock, data, eventually, turns
+from tests.unit.parts import Clock, data, eventually, position_of, turns
 from tests.unit.suspended_engine import SuspendedEngine
 from tests.unit.transports.emulation.parts import open_node
 from tests.unit.transports.streaming import visits
@@ -324,7 +324,7 @@ async def test_missed_publications_that_no_queue_can_hold_become_a_reset(
 ) -> None:
     limits: Options = {"client_queue_max_size": 1000, "client_recovery_max_size": 2000}
     async with open_node(clock, **OPTIONS, **limits) as node:
-        top = await node.broker.position("news")
+        top = await position_of(node.broker, "news")
         for number in range(30):
             await publish(node, "news", f'"{number:0>90}"')
         since = event_ids.encode({"news": StreamPosition(0, top.epoch)})
