@@ -64,6 +64,21 @@ class History(NamedTuple):
     previous_uid: str = ""
 
 
+class Joined(NamedTuple):
+    """A client joined a channel."""
+
+    info: ClientInfo
+
+
+class Left(NamedTuple):
+    """A client left a channel."""
+
+    info: ClientInfo
+
+
+Notice: TypeAlias = Joined | Left
+"""What subscribers of a channel learn beside its publications."""
+
 Affects: TypeAlias = Callable[[ChannelName], bool]
 """Tells whether a channel is affected, for example by the loss of one shard."""
 
@@ -82,12 +97,8 @@ class Receiver(Protocol):
         """Deliver a publication. `position`: its place in the stream, None without history."""
         ...
 
-    def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Deliver a join. The client may be at any node."""
-        ...
-
-    def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Deliver a leave. The client may be at any node."""
+    def on_notice(self, channel: ChannelName, notice: Notice) -> None:
+        """Deliver a join or leave. The client may be at any node."""
         ...
 
     def on_first(self, kind: Kind, name: str) -> None:
@@ -164,12 +175,8 @@ class Streams(Protocol):
         """
         ...
 
-    async def join(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Send a join to every node that is subscribed to a channel. It is not kept."""
-        ...
-
-    async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Send a leave to every node that is subscribed to a channel. It is not kept."""
+    async def notify(self, channel: ChannelName, notice: Notice) -> None:
+        """Send a join or leave to every node that is subscribed to a channel. It is not kept."""
         ...
 
     async def history(

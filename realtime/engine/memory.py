@@ -25,7 +25,7 @@ from itertools import islice
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Outgoing, Published, Receiver
+from realtime.engine.base import History, Notice, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.lists import MAX_SEEN, Kind, Swept
 from realtime.engine.versions import Version
@@ -204,13 +204,9 @@ class MemoryBroker:
     ) -> list[Published | EngineUnavailable]:
         return [await self.publish(outgoing) for outgoing in publications]
 
-    async def join(self, channel: ChannelName, info: ClientInfo) -> None:
+    async def notify(self, channel: ChannelName, notice: Notice) -> None:
         if self.receiver is not None:
-            self.receiver.on_join(channel, info)
-
-    async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        if self.receiver is not None:
-            self.receiver.on_leave(channel, info)
+            self.receiver.on_notice(channel, notice)
 
     # streams
 

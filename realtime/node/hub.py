@@ -8,11 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Joined, Notice
 from realtime.engine.lists import Kind, NodeLists, is_listable
 from realtime.metrics import Deliveries
 from realtime.node.feed import ChannelFeed
 from realtime.node.subscriber import Subscriber
-from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, UserID
+from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 
 class Hub:
@@ -91,14 +92,12 @@ class Hub:
         del self.feeds[channel]
         return feed
 
-    def on_join(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Deliver a join to the subscribers of a channel."""
+    def on_notice(self, channel: ChannelName, notice: Notice) -> None:
+        """Deliver a join or leave to the subscribers of a channel."""
         feed = self.feeds.get(channel)
-        if feed is not None:
-            feed.broadcast(lambda codec: codec.join(channel, info))
-
-    def on_leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        """Deliver a leave to the subscribers of a channel."""
-        feed = self.feeds.get(channel)
-        if feed is not None:
-            feed.broadcast(lambda codec: codec.leave(channel, info))
+        if feed is None:
+            return
+        if isinstance(notice, Joined):
+            feed.broadcast(lambda codec: codec.join(channel, notice.info))
+        else:
+            feed.broadcast(lambda codec: codec.leave(channel, notice.info))

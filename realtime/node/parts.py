@@ -97,7 +97,7 @@ class NodeParts(Member):
             lambda channel: self.counters.deliveries(namespace_of(channel, config)),
             self._engine.lists if lists_users else None,
         )
-        self.on_join, self.on_leave = self.hub.on_join, self.hub.on_leave
+        self.on_notice = self.hub.on_notice
         self.flusher = Flusher(self.loop)
         self.pings = Pings(self.timers, config.ping_interval, config.pong_timeout)
         self.loop_lag = LoopLag(self.timers, config.overload_lag)

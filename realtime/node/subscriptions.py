@@ -21,7 +21,7 @@ from collections.abc import Awaitable
 from realtime.cluster.context import Context
 from realtime.config.channel_options import PER_USER
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Broker, Presence
+from realtime.engine.base import Broker, Joined, Left, Presence
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Counters
 from realtime.node.feed import ChannelFeed, FeedState
@@ -209,7 +209,7 @@ class Subscriptions:
             self._user_joins.enter(channel, info)
             return
         try:
-            await self._broker.join(channel, info)
+            await self._broker.notify(channel, Joined(info))
         except EngineUnavailable as error:  # the client has its reply
             if self._outage.begins():
                 logger.error("Could not publish a join, as others for now: %s", error)
@@ -253,7 +253,7 @@ class Subscriptions:
             if recorded and options.presence and visible:
                 await self._presence.remove(channel, client.id)
             if leave is not None and not per_user:
-                await self._broker.leave(channel, leave)
+                await self._broker.notify(channel, Left(leave))
         finally:
             if leave is not None and per_user:
                 self._user_joins.exit(channel, leave, options.leave_delay)

@@ -17,11 +17,9 @@ for the users of a node that died nothing else is known.
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Coroutine
-from typing import Any
 
 from realtime.cluster.context import Context
-from realtime.engine.base import Broker
+from realtime.engine.base import Broker, Joined, Left, Notice
 from realtime.engine.lists import Kind, NodeLists, is_listable, pair, parts_of
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo
@@ -101,7 +99,7 @@ class UserJoins:
         joined = self._users.get(name)
         infos = () if joined is None else joined.clients.values()
         info = next(iter(infos), ClientInfo(user, ""))  # it may have left meanwhile
-        self._context.spawn(self._publish(self._broker.join, channel, info))
+        self._context.spawn(self._publish(channel, Joined(info)))
 
     def on_last(self, name: str) -> None:
         """Publish the leave of a user. A name that no node wrote is ignored."""
@@ -109,16 +107,11 @@ class UserJoins:
             channel, user = parts_of(name)
         except ValueError:
             return
-        self._context.spawn(self._publish(self._broker.leave, channel, ClientInfo(user, "")))
+        self._context.spawn(self._publish(channel, Left(ClientInfo(user, ""))))
 
-    async def _publish(
-        self,
-        publish: Callable[[ChannelName, ClientInfo], Coroutine[Any, Any, None]],
-        channel: ChannelName,
-        info: ClientInfo,
-    ) -> None:
+    async def _publish(self, channel: ChannelName, notice: Notice) -> None:
         try:
-            await publish(channel, info)
+            await self._broker.notify(channel, notice)
         except EngineUnavailable as error:
             if self._context.outage.begins():
                 logger.error("Could not publish a join or leave, as others for now: %s", error)

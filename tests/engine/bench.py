@@ -10,7 +10,7 @@ from contextlib import asynccontextmanager
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Affects, Broker, Engine, Outgoing, Presence
+from realtime.engine.base import Affects, Broker, Engine, Joined, Notice, Outgoing, Presence
 from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
@@ -54,13 +54,10 @@ class RecordingReceiver:
         self.publications[channel].append((publication, position))
         self.events.append(("publication", channel))
 
-    def on_join(self, channel: str, info: ClientInfo) -> None:
-        self.joins[channel].append(info)
-        self.events.append(("join", channel))
-
-    def on_leave(self, channel: str, info: ClientInfo) -> None:
-        self.leaves[channel].append(info)
-        self.events.append(("leave", channel))
+    def on_notice(self, channel: str, notice: Notice) -> None:
+        is_join = isinstance(notice, Joined)
+        (self.joins if is_join else self.leaves)[channel].append(notice.info)
+        self.events.append(("join" if is_join else "leave", channel))
 
     def on_first(self, kind: Kind, name: str) -> None:
         self.firsts[kind].append(name)

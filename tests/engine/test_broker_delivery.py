@@ -8,7 +8,7 @@ import random
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Outgoing, Published
+from realtime.engine.base import Joined, Left, Outgoing, Published
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import PLAIN, Bench, comes_true, several
 from tests.unit.parts import data, eventually, position_of
@@ -186,10 +186,10 @@ async def test_join_leave_and_publication_carry_the_info_as_it_is(
 ) -> None:
     await engine.broker.subscribe(unique)
 
-    await engine.broker.join(unique, info)
+    await engine.broker.notify(unique, Joined(info))
     await engine.broker.publish(Outgoing(unique, Publication(data("1"), info), LONG))
     await engine.broker.publish(Outgoing(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN))
-    await engine.broker.leave(unique, info)
+    await engine.broker.notify(unique, Left(info))
 
     await eventually(lambda: bool(engine.receiver.leaves[unique]))
     assert engine.receiver.joins[unique] == [info]
@@ -208,9 +208,9 @@ async def test_joins_leaves_and_publications_arrive_in_the_order_of_publishing(
     info = ClientInfo("17", "C")
 
     for _ in range(5):
-        await engine.broker.join(unique, info)
+        await engine.broker.notify(unique, Joined(info))
         await engine.publish(unique, 1, options=PLAIN)
-        await engine.broker.leave(unique, info)
+        await engine.broker.notify(unique, Left(info))
 
     await eventually(lambda: len(engine.receiver.leaves[unique]) == 5)
     assert engine.receiver.events == 5 * [

@@ -9,7 +9,7 @@ import msgspec
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Outgoing
+from realtime.engine.base import Joined, Left, Outgoing
 from realtime.engine.once import Once
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import (
@@ -119,8 +119,8 @@ async def test_epoch_that_several_nodes_renew_is_renewed_once(pair: Pair, unique
 async def test_join_and_leave_reach_the_other(pair: Pair, unique: str) -> None:
     await pair.other.broker.subscribe(unique)
 
-    await pair.one.broker.join(unique, INFO)
-    await pair.one.broker.leave(unique, OTHER_INFO)
+    await pair.one.broker.notify(unique, Joined(INFO))
+    await pair.one.broker.notify(unique, Left(OTHER_INFO))
 
     await eventually(lambda: bool(pair.other.receiver.leaves[unique]))
     assert pair.other.receiver.joins[unique] == [INFO]
@@ -268,7 +268,7 @@ async def test_services_with_other_prefixes_see_nothing_of_each_other(
 
     await one.publish(unique, 1, 2)
     await one.presence.add(unique, [INFO], 60)
-    await one.broker.join(unique, INFO)
+    await one.broker.notify(unique, Joined(INFO))
     await other.publish(unique, 3)
 
     await one.received(unique, 2)

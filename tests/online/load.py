@@ -23,6 +23,7 @@ from typing import Any
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.base import Joined
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.hooks import Events
@@ -75,8 +76,9 @@ async def serve(url: str, path: str, watches: str) -> None:
     node = Node(load({}), engine, events=log, lists_users=True)
     await node.start()
     if watches == "1":
-        node.on_join = lambda channel, info: log.write("join", info.user)
-        node.on_leave = lambda channel, info: log.write("leave", info.user)
+        node.on_notice = lambda channel, notice: log.write(
+            "join" if isinstance(notice, Joined) else "leave", notice.info.user
+        )
         await node.broker.subscribe(ROOM)
     clients: dict[str, RecordingClient] = {}
     write("ready")

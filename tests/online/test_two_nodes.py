@@ -12,6 +12,7 @@ from realtime.cluster.peers import HEARTBEAT_LIFETIME
 from realtime.cluster.sweeper import CLAIM
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
+from realtime.engine.base import Joined, Notice
 from realtime.engine.lists import Kind
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.layer import RedisChannelLayer
@@ -112,14 +113,11 @@ class Joins:
         self.seen: list[tuple[str, str]] = []
 
     def watch(self, site: Site) -> None:
-        def on_join(channel: str, info: ClientInfo) -> None:
-            self.seen.append(("join", info.user))
+        def on_notice(channel: str, notice: Notice) -> None:
+            kind = "join" if isinstance(notice, Joined) else "leave"
+            self.seen.append((kind, notice.info.user))
 
-        def on_leave(channel: str, info: ClientInfo) -> None:
-            self.seen.append(("leave", info.user))
-
-        site.node.on_join = on_join
-        site.node.on_leave = on_leave
+        site.node.on_notice = on_notice
 
 
 @pytest.fixture

@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
-from realtime.engine.base import History, Receiver
+from realtime.engine.base import History, Joined, Notice, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryLists, MemoryPresence
 from realtime.errors import EngineUnavailable
@@ -27,7 +27,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 G = TypeVar("G", bound="Gated")
 
-BROKER_METHODS = ("subscribe", "unsubscribe", "publish", "join", "leave", "renew_epoch")
+BROKER_METHODS = ("subscribe", "unsubscribe", "publish", "renew_epoch")
 PRESENCE_METHODS = ("add", "remove", "get")
 CLUSTER_METHODS = ("announce", "withdraw", "statuses", "claim", "owner")
 LIMITS_METHODS = (
@@ -40,6 +40,8 @@ LIMITS_METHODS = (
 )
 METHODS = (
     *BROKER_METHODS,
+    "join",
+    "leave",
     "position",
     "history",
     *(f"presence.{name}" for name in PRESENCE_METHODS),
@@ -157,6 +159,10 @@ class SuspendedBroker(ListedBroker):
             self._drop(channel)
         self._epoch = new_epoch()
         self._subscribed = dict.fromkeys(self._subscribed, self._epoch)
+
+    async def notify(self, channel: str, notice: Notice) -> None:
+        step = "join" if isinstance(notice, Joined) else "leave"
+        await self.gate.through(step, super().notify, channel, notice)
 
     async def positions(
         self, channels: Sequence[str], at: int | None = None

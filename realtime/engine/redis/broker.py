@@ -16,7 +16,7 @@ from contextlib import ExitStack
 from typing import NamedTuple
 
 from realtime.channel_rules import INTERNAL
-from realtime.engine.base import History, Outgoing, Published, Receiver
+from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.redis import records
 from realtime.engine.redis.channel_list import ChannelList
@@ -29,7 +29,6 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
     UINT64_MAX,
     ChannelName,
-    ClientInfo,
     Publication,
     StreamPosition,
 )
@@ -123,14 +122,12 @@ class RedisStreams:
         except EngineUnavailable as error:
             return error
 
-    async def join(self, channel: ChannelName, info: ClientInfo) -> None:
-        await self._publish_info(JOIN, channel, info)
-
-    async def leave(self, channel: ChannelName, info: ClientInfo) -> None:
-        await self._publish_info(LEAVE, channel, info)
-
-    async def _publish_info(self, kind: str, channel: ChannelName, info: ClientInfo) -> None:
-        content = {"type": kind, "channel": channel, **records.of_client(info)}
+    async def notify(self, channel: ChannelName, notice: Notice) -> None:
+        content = {
+            "type": JOIN if isinstance(notice, Joined) else LEAVE,
+            "channel": channel,
+            **records.of_client(notice.info),
+        }
         group = self._keys.group(channel)
         if self._send is not None:
             await self._send(group, content, None)
@@ -377,6 +374,6 @@ def deliver(message: Message, receiver: Receiver) -> None:
         publication = records.to_publication(message, offset)
         receiver.on_publication(channel, publication, position)
     elif kind == JOIN:
-        receiver.on_join(channel, records.to_client(message))
+        receiver.on_notice(channel, Joined(records.to_client(message)))
     elif kind == LEAVE:
-        receiver.on_leave(channel, records.to_client(message))
+        receiver.on_notice(channel, Left(records.to_client(message)))

@@ -14,7 +14,7 @@ from channels.layers import channel_layers
 from channels.testing import WebsocketCommunicator
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Outgoing, Published
+from realtime.engine.base import Joined, Left, Outgoing, Published
 from realtime.engine.redis.broker import DEFAULT_META, RedisStreams
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.keys import Keys
@@ -252,8 +252,8 @@ async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[by
         pubsub.get_message(timeout=5)  # confirmed
         await engine.broker.subscribe("c")
         await engine.broker.publish(Outgoing("c", publication, KEPT))
-        await engine.broker.join("c", info)
-        await engine.broker.leave("c", info)
+        await engine.broker.notify("c", Joined(info))
+        await engine.broker.notify("c", Left(info))
         await engine.presence.add("c", [info], 100)
         await eventually(lambda: bool(receiver.leaves["c"]))
         passed = [pubsub.get_message(timeout=5) for _ in range(3)]

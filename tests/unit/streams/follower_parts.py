@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from realtime.engine.base import Outgoing
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from realtime.protocol.messages import Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 from tests.unit.node.node_parts import RECOVERABLE
@@ -70,7 +70,7 @@ class Line:
         if not self._cut:
             self.arrive(publication, position)
 
-    def on_join(self, channel: str, info: ClientInfo) -> None:
+    def on_notice(self, channel: str, notice: object) -> None:
         raise AssertionError("there are no joins here")
 
     def on_first(self, kind: object, name: str) -> None:
@@ -78,9 +78,6 @@ class Line:
 
     def on_last(self, kind: object, name: str) -> None:
         pass
-
-    def on_leave(self, channel: str, info: ClientInfo) -> None:
-        raise AssertionError("there are no leaves here")
 
     def on_advance(self, channel: str, position: StreamPosition) -> None:
         self.follower.on_advance(position)
