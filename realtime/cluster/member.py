@@ -90,6 +90,7 @@ class Member:
         self.cluster = store.cluster
         self.lists = store.lists
         self.limits = store.limits
+        self.seen = store.seen
         self.uid = str(uuid.uuid4())
         self.spans = tracing.spans()
         """Makes spans; None without traces."""

@@ -99,14 +99,17 @@ class Peers:
         self._is_stopping = True
         self._heartbeat_timer.cancel()
 
-    async def stop(self) -> None:
+    async def stop(self, held_seconds: float | None = None) -> None:
         """Apply no more control messages, and withdraw the node.
+
+        Args:
+            held_seconds: see `Cluster.withdraw`.
 
         Raises:
             EngineUnavailable: the other nodes will count it as dead, but only later.
         """
         self.control.stop()
-        await self._cluster.withdraw(self._describe())
+        await self._cluster.withdraw(self._describe(), held_seconds)
 
     async def heartbeat(self) -> None:
         """Send a heartbeat, and check whether a control message was lost. Never raises."""

@@ -8,6 +8,7 @@ An engine has these parts. Each is small enough to be implemented alone:
     Lists      channels and users at each node, see `lists`
     SharedLimits
                what a user may do over all nodes, see `limits`; None where each node counts alone
+    LastSeen   when users went offline, see `seen`; None where that is not known
 
 A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
@@ -34,6 +35,7 @@ from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind, Lists, NodeLists
 from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
+from realtime.engine.seen import LastSeen
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
@@ -302,6 +304,9 @@ class Store(Protocol):
 
     @property
     def limits(self) -> SharedLimits | None: ...
+
+    @property
+    def seen(self) -> LastSeen | None: ...
 
 
 class Engine(Store, Protocol):

@@ -24,6 +24,7 @@ class DummyStore:
 
     cluster = None
     limits = None
+    seen = None
 
     def __init__(self) -> None:
         # where nothing is kept, nothing expires, and no loop is needed

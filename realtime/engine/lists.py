@@ -11,7 +11,7 @@ States of the lists of a node
     gone       nothing is left of them
 
 Events
-    withdraw   the node stops: alive → gone; or → overdue with the names that it leaves behind
+    withdraw   the node stops: alive → gone; or → overdue with the users that it holds
     sweep      overdue → swept → gone
     heartbeat  overdue or swept → alive: the node was frozen or cut off. Others have reported the
                end of each name they took out. So the node lists these anew, and reports them
@@ -25,7 +25,7 @@ Invariants
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from enum import StrEnum
 from typing import NamedTuple, Protocol
 
@@ -36,9 +36,6 @@ LISTS_KEPT = 300.0
 
 MAX_LISTED_USER = 255
 """Characters of a user ID. Users with longer ones are not listed."""
-
-MAX_SEEN = 1_000_000
-"""Users of whom it is kept when they went offline, until that is forgotten; others are not."""
 
 
 class Kind(StrEnum):
@@ -103,18 +100,6 @@ class Lists(Protocol):
         """
         ...
 
-    async def seen(self, limit: int) -> Mapping[UserID, int]:
-        """Return users who went offline, and when: Unix ms. Only where a node keeps that."""
-        ...
-
-    async def seen_at(self, user: UserID) -> int | None:
-        """Return what `seen` has of one user."""
-        ...
-
-    async def forget_seen(self, seen: Mapping[UserID, int]) -> None:
-        """Forget what `seen` returned, but for users who went offline again since then."""
-        ...
-
 
 class NodeLists(Lists, Protocol):
     """The same, with the lists of this node. A report goes to the receiver; see `base.Receiver`."""
@@ -125,12 +110,4 @@ class NodeLists(Lists, Protocol):
 
     def discard(self, kind: Kind, name: str) -> None:
         """List a name no longer, soon. One that is not listed is ignored."""
-        ...
-
-    def leave_behind(self, seconds: float) -> None:
-        """Stop: users in channels that are still listed end after these seconds."""
-        ...
-
-    def keep_seen(self) -> None:
-        """Note when users go offline, for `seen`."""
         ...

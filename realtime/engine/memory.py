@@ -27,7 +27,8 @@ import msgspec
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import History, Notice, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
-from realtime.engine.lists import MAX_SEEN, Kind, Swept
+from realtime.engine.lists import Kind, Swept
+from realtime.engine.seen import MAX_SEEN
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
@@ -59,6 +60,7 @@ class MemoryEngine:
         self.broker = MemoryBroker(timers, meta_lifetime)
         self.presence = MemoryPresence(timers)
         self.lists = MemoryLists()
+        self.seen = self.lists.seen
 
     async def start(self, receiver: Receiver) -> None:
         self.broker.receiver = self.lists.receiver = receiver
@@ -378,8 +380,8 @@ class MemoryLists:
 
     def __init__(self) -> None:
         self.receiver: Receiver | None = None
+        self.seen = MemoryLastSeen()
         self._names: dict[Kind, set[str]] = {kind: set() for kind in Kind}
-        self._seen: dict[UserID, int] | None = None
 
     def add(self, kind: Kind, name: str) -> None:
         names = self._names[kind]
@@ -393,16 +395,10 @@ class MemoryLists:
         if name not in names:
             return
         names.remove(name)
-        if kind is Kind.USERS and self._seen is not None and len(self._seen) < MAX_SEEN:
-            self._seen[name] = int(time.time() * 1000)
+        if kind is Kind.USERS:
+            self.seen.on_offline(name)
         if self.receiver is not None:
             self.receiver.on_last(kind, name)
-
-    def leave_behind(self, seconds: float) -> None:
-        pass
-
-    def keep_seen(self) -> None:
-        self._seen = self._seen or {}
 
     async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
         return [name in self._names[kind] for name in names]
@@ -416,17 +412,32 @@ class MemoryLists:
     async def sweep(self, attempt: str) -> Swept | None:
         return None
 
-    async def seen(self, limit: int) -> Mapping[UserID, int]:
-        return dict(islice((self._seen or {}).items(), limit))
 
-    async def seen_at(self, user: UserID) -> int | None:
-        return (self._seen or {}).get(user)
+class MemoryLastSeen:
+    """See `engine.seen.LastSeen` for the contract."""
 
-    async def forget_seen(self, seen: Mapping[UserID, int]) -> None:
-        known = self._seen or {}
-        for user, at in seen.items():
-            if known.get(user) == at:
-                del known[user]
+    def __init__(self) -> None:
+        self._notes = False
+        self._users: dict[UserID, int] = {}
+
+    def on_offline(self, user: UserID) -> None:
+        """Note that a user went offline, if that is to be noted and there is room."""
+        if self._notes and len(self._users) < MAX_SEEN:
+            self._users[user] = int(time.time() * 1000)
+
+    def note(self) -> None:
+        self._notes = True
+
+    async def users(self, limit: int) -> Mapping[UserID, int]:
+        return dict(islice(self._users.items(), limit))
+
+    async def at(self, user: UserID) -> int | None:
+        return self._users.get(user)
+
+    async def forget(self, users: Mapping[UserID, int]) -> None:
+        for user, at in users.items():
+            if self._users.get(user) == at:
+                del self._users[user]
 
 
 class OnceKeys:

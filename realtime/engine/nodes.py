@@ -61,8 +61,13 @@ class Cluster(Protocol):
         """
         ...
 
-    async def withdraw(self, node: NodeInfo) -> None:
-        """Remove a node that stops, with its channel list."""
+    async def withdraw(self, node: NodeInfo, held_seconds: float | None = None) -> None:
+        """Remove a node that stops, with its lists.
+
+        Args:
+            node: the caller's own node.
+            held_seconds: until users in channels that it still lists end; None: at once.
+        """
         ...
 
     async def statuses(self) -> list[NodeStatus]:

@@ -40,10 +40,6 @@ class FirstAndLast:
         if self._sweeper is not None:
             self._sweeper.stop()
 
-    def stop(self) -> None:
-        """Leave to other nodes what is not over."""
-        self.user_joins.leave_behind()
-
     def on_first(self, kind: Kind, name: str) -> None:
         """See `engine.base.Receiver`."""
         if kind is Kind.CHANNELS:

@@ -113,9 +113,10 @@ class Node(NodeParts):
     async def _leave(self, deadline: float) -> None:
         # a Redis that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
-        self._first_and_last.stop()
-        if self._peers is not None and (error := await failure_of(self._peers.stop(), by)):
-            logger.warning("The node could not withdraw: %s", error)
+        if self._peers is not None:
+            leaving = self._peers.stop(self._first_and_last.user_joins.held_seconds())
+            if error := await failure_of(leaving, by):
+                logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
         if error := await failure_of(self._engine.stop(), deadline):
             logger.warning("The engine did not stop: %s", error)

@@ -80,16 +80,16 @@ class UserJoins:
         del self._users[name]
         self._lists.discard(Kind.CHANNEL_USERS, name)
 
-    def leave_behind(self) -> None:
-        """Stop: another node publishes the leaves of held users, unless they return."""
+    def held_seconds(self) -> float | None:
+        """Return for how long users are held; then another node, if this one stops, publishes the
+        leaves of those who did not return. None: no user is held."""
         now = self._context.timers.now()
         left = [
             joined.timer.deadline - now
             for joined in self._users.values()
             if joined.timer is not None and joined.timer.deadline is not None
         ]
-        if left:
-            self._lists.leave_behind(max(0.0, *left))
+        return max(0.0, *left) if left else None
 
     # from the engine, or from a sweep
 

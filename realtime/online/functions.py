@@ -147,5 +147,5 @@ async def _seen(member: Member, user: UserID) -> datetime | None:
     """Return when a user was online last, as far as the nodes know."""
     if await _is_online(member, user):
         return datetime.now(UTC)
-    at = await member.lists.seen_at(user) if is_listable(user) else None
+    at = await member.seen.at(user) if member.seen is not None and is_listable(user) else None
     return None if at is None else datetime.fromtimestamp(at / 1000, UTC)

@@ -15,6 +15,7 @@ from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import Cluster, NodeInfo
+from realtime.engine.seen import LastSeen
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.parts import Clock, data, eventually
@@ -118,6 +119,11 @@ class Bench:
     def limits(self) -> SharedLimits:
         assert self.engine.limits is not None
         return self.engine.limits
+
+    @property
+    def last_seen(self) -> LastSeen:
+        assert self.engine.seen is not None
+        return self.engine.seen
 
     async def publish(
         self, channel: str, *values: int, options: ChannelOptions = KEPT

@@ -99,25 +99,25 @@ async def test_more_names_than_one_step_takes(engine: Bench) -> None:
 async def test_users_who_went_offline_are_kept_until_they_are_forgotten(
     engine: Bench, unique: str
 ) -> None:
-    lists = engine.engine.lists
-    lists.keep_seen()
+    lists, last_seen = engine.engine.lists, engine.last_seen
+    last_seen.note()
     lists.add(Kind.USERS, unique)
     await eventually(lambda: bool(engine.receiver.firsts[Kind.USERS]))
-    assert await lists.seen_at(unique) is None
+    assert await last_seen.at(unique) is None
 
     lists.discard(Kind.USERS, unique)
 
     await comes_true(lambda: _is_seen(engine, unique))
-    seen = await lists.seen(10)
-    assert await lists.seen_at(unique) == seen[unique]
-    await lists.forget_seen({unique: seen[unique] - 1})
-    assert await lists.seen(10) == seen
-    await lists.forget_seen(seen)
-    assert await lists.seen(10) == {}
+    seen = await last_seen.users(10)
+    assert await last_seen.at(unique) == seen[unique]
+    await last_seen.forget({unique: seen[unique] - 1})
+    assert await last_seen.users(10) == seen
+    await last_seen.forget(seen)
+    assert await last_seen.users(10) == {}
 
 
 async def _is_seen(engine: Bench, user: str) -> bool:
-    return user in await engine.engine.lists.seen(10)
+    return user in await engine.last_seen.users(10)
 
 
 async def test_nothing_is_kept_of_users_unless_a_node_wants_it(engine: Bench, unique: str) -> None:
@@ -127,7 +127,7 @@ async def test_nothing_is_kept_of_users_unless_a_node_wants_it(engine: Bench, un
     lists.discard(Kind.USERS, unique)
     await eventually(lambda: bool(engine.receiver.lasts[Kind.USERS]))
 
-    assert await lists.seen(10) == {}
+    assert await engine.last_seen.users(10) == {}
 
 
 @pytest.mark.parametrize("user", HOSTILE)

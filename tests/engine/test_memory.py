@@ -373,9 +373,9 @@ async def test_users_who_went_offline_are_bounded(
     memory: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("realtime.engine.memory.MAX_SEEN", 2)
-    memory.lists.keep_seen()
+    memory.seen.note()
     for user in "789":
         memory.lists.add(Kind.USERS, user)
         memory.lists.discard(Kind.USERS, user)
 
-    assert list(await memory.lists.seen(10)) == ["7", "8"]
+    assert list(await memory.seen.users(10)) == ["7", "8"]

@@ -207,11 +207,10 @@ async def test_frozen_node_that_was_swept_in_part_tells_only_of_that_part(pair: 
     assert {name for name, times in again.items() if times == 2} == set(swept.names)
 
 
-async def test_users_in_channels_may_be_left_behind_for_a_time(pair: Pair) -> None:
+async def test_users_in_channels_may_be_held_for_a_time(pair: Pair) -> None:
     await add(pair.one, Kind.CHANNEL_USERS, "held")
     await add(pair.one, Kind.USERS, "a")
-    pair.one.engine.lists.leave_behind(5.0)
-    await pair.one.cluster.withdraw(NODE)
+    await pair.one.cluster.withdraw(NODE, 5.0)
 
     assert (await sweep(pair.other))[Kind.CHANNEL_USERS] == []
     await add(pair.other, Kind.CHANNEL_USERS, "held")
@@ -235,7 +234,7 @@ async def test_node_that_withdraws_leaves_nothing_to_sweep(pair: Pair) -> None:
 
 
 async def test_users_of_a_dead_node_are_seen_last_while_it_was_not_overdue(pair: Pair) -> None:
-    pair.other.engine.lists.keep_seen()
+    pair.other.last_seen.note()
     await add(pair.one, Kind.USERS, "a")
     await add(pair.one, Kind.CHANNELS, "b")
     await die(pair)
@@ -248,7 +247,7 @@ async def test_users_of_a_dead_node_are_seen_last_while_it_was_not_overdue(pair:
 
     await sweep(pair.other)
 
-    assert await pair.other.engine.lists.seen(10) == {"a": int(until_ms)}
+    assert await pair.other.last_seen.users(10) == {"a": int(until_ms)}
 
 
 async def test_names_that_no_node_wrote_do_not_hide_others(pair: Pair) -> None:

@@ -173,7 +173,8 @@ async def test_one_node_writes_who_went_offline_at_any(nodes: list[Node], writte
 
 
 async def _is_written(node: Node) -> bool:
-    return not await node.lists.seen(10)
+    assert node.seen is not None
+    return not await node.seen.users(10)
 
 
 async def test_database_that_was_away_gets_them_later(nodes: list[Node], written: Written) -> None:
@@ -200,7 +201,8 @@ async def test_writes_that_fail_one_after_another_are_logged_once(
     from realtime.online.seen.writer import WRITE_INTERVAL, Writer
 
     writer = Writer(nodes[0])
-    nodes[0].lists.keep_seen()
+    assert nodes[0].seen is not None
+    nodes[0].seen.note()
     now = 1000.0
     monkeypatch.setattr("realtime.metrics.time", SimpleNamespace(monotonic=lambda: now))
 

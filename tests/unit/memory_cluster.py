@@ -68,7 +68,7 @@ class MemoryCluster:
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
         self.state.heartbeats[node.uid] = Heartbeat(node, lifetime, self._timers.now())
 
-    async def withdraw(self, node: NodeInfo) -> None:
+    async def withdraw(self, node: NodeInfo, held_seconds: float | None = None) -> None:
         self.state.heartbeats.pop(node.uid, None)
         self.state.places.pop(node.uid, None)
 

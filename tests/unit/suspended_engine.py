@@ -229,6 +229,7 @@ class SuspendedEngine(Gate):
         self.broker = self.make_broker(timers)
         self.presence = SuspendedPresence(timers, self)
         self.lists = MemoryLists()
+        self.seen = self.lists.seen
 
     def make_broker(self, timers: Timers) -> SuspendedBroker:
         return SuspendedBroker(timers, self)
@@ -257,3 +258,4 @@ class ClusterEngine(SuspendedEngine):
         self.cluster = SuspendedCluster(timers, self.broker, self, state)
         self.limits = SuspendedLimits(timers, self, self.cluster.state)
         self.lists = ClusterLists(self.cluster.state)
+        self.seen = self.lists.seen

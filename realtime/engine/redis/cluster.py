@@ -56,9 +56,9 @@ class RedisCluster:
         if self._lists is not None:
             await self._lists.renew(node.uid, lifetime)
 
-    async def withdraw(self, node: NodeInfo) -> None:
+    async def withdraw(self, node: NodeInfo, held_seconds: float | None = None) -> None:
         if self._lists is not None:
-            await self._lists.withdraw(node.uid)
+            await self._lists.withdraw(node.uid, held_seconds)
         for keys in (self._keys.nodes, self._keys.seen):
             await self._shards.run(CONTROL, REMOVE_PRESENCE, keys, (node.uid,))
         await self._shards.command(CONTROL, b"DEL", self._keys.connections(node.uid))

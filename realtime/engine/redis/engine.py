@@ -44,6 +44,7 @@ class RedisStore:
         self.broker = RedisStreams(shards, meta, send)
         self.presence = RedisPresence(shards)
         self.lists = RedisLists(shards)
+        self.seen = self.lists.seen
         self.cluster = RedisCluster(shards, self.broker)
         self.limits = RedisLimits(shards)
 
@@ -62,6 +63,7 @@ class RedisEngine:
         self.shards = Shards(redis, prefix)
         self.groups = groups or RedisGroups(redis)
         self.lists = RedisNodeLists(self.shards)
+        self.seen = self.lists.seen
         self._receiver: Receiver | None = None
         self.broker = RedisBroker(self.shards, self.groups, meta, self.lists.channels)
         self.presence = RedisPresence(self.shards)

@@ -34,8 +34,7 @@ class RedisLists:
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
         self._keys = shards.keys
-        self.keeps_seen = False
-        """Whether `seen` has users who are swept."""
+        self.seen = RedisLastSeen(shards)
 
     async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
         keys = await self._keys_of(kind)
@@ -97,7 +96,7 @@ class RedisLists:
         arguments: list[Argument] = [
             attempt,
             MAX_NAMES_PER_STEP,
-            int(self.keeps_seen),
+            int(self.seen.notes),
             int(SWEPT_REMEMBERED * 1000),
             Kind.USERS.value,
         ]
@@ -112,32 +111,45 @@ class RedisLists:
             kind = Kind(reply[0].decode())
         return Swept(kind, [name for each in reply[1:] if (name := _text(each)) is not None])
 
-    async def seen(self, limit: int) -> Mapping[UserID, int]:
-        seen: dict[UserID, int] = {}
+
+class RedisLastSeen:
+    """See `engine.seen.LastSeen` for the contract."""
+
+    def __init__(self, shards: Shards) -> None:
+        self.notes = False
+        """Whether this node notes users who go offline here, or are swept by it."""
+        self._shards = shards
+        self._key = shards.keys.seen_users
+
+    def note(self) -> None:
+        self.notes = True
+
+    async def users(self, limit: int) -> Mapping[UserID, int]:
+        users: dict[UserID, int] = {}
         cursor = b"0"
-        while len(seen) < limit:
+        while len(users) < limit:
             cursor, part = await self._shards.command(
-                CONTROL, b"HSCAN", self._keys.seen_users, cursor, b"COUNT", MAX_NAMES_AT_ONCE
+                CONTROL, b"HSCAN", self._key, cursor, b"COUNT", MAX_NAMES_AT_ONCE
             )
             with decoding("when a user was seen"):
                 for user, at in zip(part[::2], part[1::2], strict=True):
-                    seen[user.decode()] = int(at)
+                    users[user.decode()] = int(at)
             if cursor == b"0":
                 break
-        return seen
+        return users
 
-    async def seen_at(self, user: UserID) -> int | None:
-        reply = await self._shards.command(CONTROL, b"HGET", self._keys.seen_users, user)
+    async def at(self, user: UserID) -> int | None:
+        reply = await self._shards.command(CONTROL, b"HGET", self._key, user)
         with decoding("when a user was seen"):
             return None if reply is None else int(reply)
 
-    async def forget_seen(self, seen: Mapping[UserID, int]) -> None:
-        users = list(seen)
-        for start in range(0, len(users), MAX_NAMES_PER_STEP):
+    async def forget(self, users: Mapping[UserID, int]) -> None:
+        names = list(users)
+        for start in range(0, len(names), MAX_NAMES_PER_STEP):
             arguments: list[Argument] = []
-            for user in users[start : start + MAX_NAMES_PER_STEP]:
-                arguments += (user, seen[user])
-            await self._shards.run(CONTROL, FORGET_SEEN, (self._keys.seen_users,), arguments)
+            for user in names[start : start + MAX_NAMES_PER_STEP]:
+                arguments += (user, users[user])
+            await self._shards.run(CONTROL, FORGET_SEEN, (self._key,), arguments)
 
 
 async def members(shards: Shards, key: str) -> set[str]:
@@ -179,8 +191,6 @@ class RedisNodeLists(RedisLists):
         }
         self._used = {Kind.CHANNELS}
         """Kinds of which there was ever a name: the others cost nothing."""
-        self._left_behind: float | None = None
-        """Seconds after which what is left in the last list ends; None: the node withdraws it."""
 
     def add(self, kind: Kind, name: str) -> None:
         if name not in self._lists[kind]:
@@ -189,12 +199,6 @@ class RedisNodeLists(RedisLists):
 
     def discard(self, kind: Kind, name: str) -> None:
         self._lists[kind].discard(name)
-
-    def leave_behind(self, seconds: float) -> None:
-        self._left_behind = seconds
-
-    def keep_seen(self) -> None:
-        self.keeps_seen = True
 
     def open(self, receiver: Receiver) -> None:
         """Begin to write, what was noted so far included. Reports go to the receiver."""
@@ -222,8 +226,8 @@ class RedisNodeLists(RedisLists):
         for kind in list(self._used):
             await self._lists[kind].renew(kept)
 
-    async def withdraw(self, node: str) -> None:
-        """Write the last changes, and remove the lists of this node, or leave them behind.
+    async def withdraw(self, node: str, held_seconds: float | None) -> None:
+        """Write the last changes, and remove the lists of this node, but for users that it holds.
 
         Raises:
             EngineUnavailable: Redis did not answer, or refused. Another node sweeps them.
@@ -231,9 +235,9 @@ class RedisNodeLists(RedisLists):
         keys = self._keys
         await asyncio.gather(*(each.finish() for each in self._lists.values()))
         kinds = list(Kind)
-        if self._left_behind is not None and self._lists[Kind.CHANNEL_USERS]:
+        if held_seconds is not None and self._lists[Kind.CHANNEL_USERS]:
             kinds.remove(Kind.CHANNEL_USERS)
-            arguments = (node, int(self._left_behind * 1000), int(LISTS_KEPT * 1000))
+            arguments = (node, int(held_seconds * 1000), int(LISTS_KEPT * 1000))
             await self._shards.run(CONTROL, RENEW_LISTS, (keys.lists, keys.swept), arguments)
         else:
             await self._shards.command(CONTROL, b"ZREM", keys.lists, node)
@@ -268,12 +272,12 @@ class RedisNodeSet:
 
     async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
         keys = self._shards.keys
-        keeps_seen = report and self._kind is Kind.USERS and self._lists.keeps_seen
+        notes_seen = report and self._kind is Kind.USERS and self._lists.seen.notes
         reply = await self._shards.run(
             CONTROL,
             LIST_NAMES,
             (self._key, keys.nodes[1], keys.lists, keys.swept, keys.seen_users),
-            (self._uid, keys.list_of(self._kind), int(keeps_seen), len(added), *added, *removed),
+            (self._uid, keys.list_of(self._kind), int(notes_seen), len(added), *added, *removed),
         )
         if reply is None:
             raise EngineUnavailable("this node counted as dead, and was swept")

@@ -44,7 +44,9 @@ class Writer:
 
     def start(self) -> None:
         """Have users noted who go offline, and write them from now on."""
-        self._node.lists.keep_seen()
+        if self._node.seen is None:
+            return
+        self._node.seen.note()
         self._timer.set(self._node.timers.now() + self._interval)
 
     def begin_stop(self) -> None:
@@ -70,13 +72,13 @@ class Writer:
         """Write who went offline, if this node owns the work. Never raises."""
         try:
             async with self._writing:
-                while await self._is_owner():
-                    seen = await self._node.lists.seen(AT_ONCE)
+                while (last_seen := self._node.seen) is not None and await self._is_owner():
+                    seen = await last_seen.users(AT_ONCE)
                     if not seen:
                         return
                     await asyncio.to_thread(_write, seen)
                     self._is_failing = False
-                    await self._node.lists.forget_seen(seen)
+                    await last_seen.forget(seen)
         except EngineUnavailable as error:
             logger.debug("Could not read who went offline: %s", error)
         except Exception as error:  # of every database
