@@ -79,7 +79,8 @@ class Member:
     """See the module. Its coroutines need an event loop only if those of its store do."""
 
     pipelines_publishes = False
-    """Whether the next publish may begin before the one before has ended, and order is kept."""
+    """Whether the next publish begins before the one before has ended: there is a round trip to
+    wait for, and an event loop to wait in."""
     stopping = False
     """Whether this process stops, and takes no commands any more."""
 

@@ -159,6 +159,9 @@ class Streams(Protocol):
         is kept, and is sent. A caller that reads history afterwards finds it there, and nodes
         receive it with the offset that it has in history.
 
+        The next call may begin before the one before has ended: publications into one channel keep
+        the order in which the calls began. In a thread without an event loop there is no next call.
+
         The same idempotency key in the same channel publishes once, whichever processes ask.
         Only a third-party layer sends in a second step: what it loses, a repetition does not send.
         """
@@ -232,14 +235,6 @@ class Streams(Protocol):
 
 class Broker(Streams, Protocol):
     """Channels: publishing, streams, and delivery to the receiver of this node."""
-
-    @property
-    def pipelines_publishes(self) -> bool:
-        """Whether the next publish may begin before the one before has ended.
-
-        Publications into one channel keep the order in which the calls began then.
-        """
-        ...
 
     def shard(self, channel: ChannelName) -> int:
         """Return the number of the server that keeps a channel, 0 if there is only one.

@@ -142,9 +142,6 @@ class _Stream:
 class MemoryBroker:
     """See `engine.base.Broker` for the contract."""
 
-    pipelines_publishes = False
-    """There is no round trip to wait for."""
-
     def __init__(self, timers: Timers, meta_lifetime: int = 0) -> None:
         self.receiver: Receiver | None = None
         self._timers = timers

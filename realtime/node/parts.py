@@ -109,7 +109,7 @@ class NodeParts(Member):
         self._make_links()
 
     def _make_subscriptions(self) -> None:
-        self.pipelines_publishes = self.broker.pipelines_publishes
+        self.pipelines_publishes = self.cluster is not None
         self._first_and_last = FirstAndLast(self.context, self._engine, self.events)
         self.on_first, self.on_last = self._first_and_last.on_first, self._first_and_last.on_last
         self._maintenance = Maintenance(self.context, self.presence)

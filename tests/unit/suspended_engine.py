@@ -254,7 +254,6 @@ class ClusterEngine(SuspendedEngine):
 
     def __init__(self, timers: Timers, state: ClusterState | None = None) -> None:
         super().__init__(timers)
-        self.broker.pipelines_publishes = True
         self.cluster = SuspendedCluster(timers, self.broker, self, state)
         self.limits = SuspendedLimits(timers, self, self.cluster.state)
         self.lists = ClusterLists(self.cluster.state)

@@ -12,8 +12,9 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
 from typing import NamedTuple
+from weakref import WeakValueDictionary
 
 from realtime.channel_rules import INTERNAL
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
@@ -95,13 +96,18 @@ class RedisStreams:
         if self._send is None:
             reply = await self._shards.call(*self._request(outgoing, content))
             return _published(outgoing, reply)
-        published = Published()
-        if outgoing.options.keeps_history or outgoing.once is not None:
-            reply = await self._shards.call(*self._request(outgoing, content, sends=False))
-            published = _published(outgoing, reply)
-        if published.kept:
-            await self._send(self._keys.group(outgoing.channel), content, published.position)
-        return published
+        async with self._turn(outgoing.channel):
+            published = Published()
+            if outgoing.options.keeps_history or outgoing.once is not None:
+                reply = await self._shards.call(*self._request(outgoing, content, sends=False))
+                published = _published(outgoing, reply)
+            if published.kept:
+                await self._send(self._keys.group(outgoing.channel), content, published.position)
+            return published
+
+    def _turn(self, channel: ChannelName) -> AbstractAsyncContextManager[object]:
+        """Return what keeps the order of publications that are sent in a second step."""
+        return nullcontext()
 
     async def publish_many(
         self, publications: Sequence[Outgoing]
@@ -340,9 +346,12 @@ class RedisBroker(RedisStreams):
             channel_list: is kept equal to the subscribed channels.
         """
         super().__init__(shards, meta, groups.send)
-        self.pipelines_publishes = groups.send is None
+        self._turns: WeakValueDictionary[ChannelName, asyncio.Lock] = WeakValueDictionary()
         self._groups = groups
         self._channel_list = channel_list
+
+    def _turn(self, channel: ChannelName) -> AbstractAsyncContextManager[object]:
+        return self._turns.setdefault(channel, asyncio.Lock())
 
     def shard(self, channel: ChannelName) -> int:
         return self._shards.shard(channel)

@@ -10,9 +10,12 @@ from typing import Any
 import pytest
 from channels.layers import InMemoryChannelLayer
 
+from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
+from realtime.engine.redis import records
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignGroups
+from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
@@ -32,9 +35,23 @@ async def nodes(
         yield started
 
 
-async def test_publications_are_not_sent_side_by_side(nodes: Sequence[Node]) -> None:
-    """Those of one channel would change places: a layer takes them in a second step."""
-    assert [node.pipelines_publishes for node in nodes] == [False, False]
+@pytest.mark.parametrize("options", [PLAIN, RECOVERABLE], ids=["plain", "recoverable"])
+async def test_publications_that_begin_side_by_side_are_sent_in_their_order(
+    nodes: Sequence[Node], unique: str, options: ChannelOptions
+) -> None:
+    sent: list[int] = []
+    send = nodes[0].broker._send  # type: ignore[attr-defined]
+
+    async def the_last_ones_first(group: str, message: Message, position: object) -> None:
+        value = int(records.to_publication(message, 0).data.raw)
+        await asyncio.sleep(0.01 * (5 - value))
+        sent.append(value)
+        await send(group, message, position)
+
+    nodes[0].broker._send = the_last_ones_first  # type: ignore[attr-defined]
+    await asyncio.gather(*(publish(nodes[0], options, value, unique) for value in range(5)))
+
+    assert sent == [*range(5)]
 
 
 async def test_publication_reaches_clients_of_both_nodes(
