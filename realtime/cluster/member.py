@@ -285,20 +285,23 @@ class Member:
         Raises:
             LimitExceeded: too many users are blocked.
         """
-        if self.limits is not None and not await self.limits.block({user: until}):
-            raise LimitExceeded
-        await self._send_blocks(BlockUser(user, until))
+        message = BlockUser(user, until)
+        if self.limits is not None:
+            blocking = await self.limits.block({user: until})
+            if not blocking.number:
+                raise LimitExceeded
+            message = replace(message, version=blocking.version)
+        await self._send_blocks(message)
 
     async def unblock_user(self, user: UserID) -> None:
         """Let a user connect again."""
+        message = UnblockUser(user)
         if self.limits is not None:
-            await self.limits.unblock(user)
-        await self._send_blocks(UnblockUser(user))
+            message = replace(message, version=(await self.limits.block({user: 0})).version)
+        await self._send_blocks(message)
 
     async def _send_blocks(self, message: BlockUser | UnblockUser) -> None:
         try:
-            if self.limits is not None:
-                message = replace(message, version=await self.limits.blocked_version())
             await self.send_control(message)
         except NoReply:
             raise
@@ -307,7 +310,8 @@ class Member:
 
     async def blocked(self) -> Mapping[UserID, float]:
         """Return the users who are blocked, and when that ends, Unix seconds."""
-        return {} if self.limits is None else (await self.limits.blocked()).ends
+        listed = None if self.limits is None else await self.limits.blocked()
+        return {} if listed is None else listed.ends
 
     async def send_control(self, message: ControlMessage) -> None:
         """Send a control message to every node."""

@@ -37,6 +37,15 @@ class BlockList(NamedTuple):
     """User → when the block ends, Unix seconds."""
 
 
+class Blocking(NamedTuple):
+    """What became of a change of the blocked users."""
+
+    number: int
+    """How many of the users are blocked now."""
+    version: ListVersion
+    """Of the list with this change."""
+
+
 class Debt(NamedTuple):
     """What a user took of a rate at one node; see `config.rates`."""
 
@@ -66,23 +75,18 @@ class SharedLimits(Protocol):
     Blocks end by themselves.
     """
 
-    async def block(self, ends: Mapping[UserID, float]) -> int:
-        """Block users, or change when their blocks end, and return how many are blocked of them.
+    async def block(self, ends: Mapping[UserID, float]) -> Blocking:
+        """Block users, unblock them, or change when their blocks end.
 
         A user is not blocked where `MAX_BLOCKED` others are.
+
+        Args:
+            ends: user → when the block ends, Unix seconds; 0 unblocks.
         """
         ...
 
-    async def unblock(self, user: UserID) -> None:
-        """Unblock a user. One who is not blocked is ignored."""
-        ...
-
-    async def blocked(self) -> BlockList:
-        """Return the users who are blocked now."""
-        ...
-
-    async def blocked_version(self) -> ListVersion:
-        """Return the version that `blocked` would return."""
+    async def blocked(self, known: ListVersion | None = None) -> BlockList | None:
+        """Return the users who are blocked now; None if the version of the list is `known`."""
         ...
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:

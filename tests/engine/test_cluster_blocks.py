@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 
 import pytest
 
@@ -29,42 +29,45 @@ def later(seconds: float = 1000.0) -> float:
     return time.time() + seconds
 
 
+async def blocked(bench: Bench) -> Mapping[str, float]:
+    listed = await bench.limits.blocked()
+    assert listed is not None
+    return listed.ends
+
+
 async def test_nobody_is_blocked_at_first(clustered: Bench) -> None:
     assert await clustered.limits.blocked() == (NO_LIST, {})
-    assert await clustered.limits.blocked_version() == NO_LIST
+    assert await clustered.limits.blocked(NO_LIST) is None
 
 
 async def test_blocked_users_are_listed_with_their_ends(clustered: Bench) -> None:
     limits = clustered.limits
     ends = {user: later(1000 + number) for number, user in enumerate(USERS)}
 
-    assert await limits.block(ends) == len(USERS)
+    number, version = await limits.block(ends)
 
-    version, listed = await limits.blocked()
-    assert listed == ends
-    assert version == await limits.blocked_version() != NO_LIST
+    assert number == len(USERS)
+    assert version != NO_LIST
+    assert await limits.blocked(NO_LIST) == (version, ends)
+    assert await limits.blocked(version) is None
 
 
 async def test_last_end_counts_and_an_unblocked_user_is_gone(clustered: Bench) -> None:
     limits, sooner, later_end = clustered.limits, later(10), later()
     await limits.block({"17": later(), "18": later_end})
-    assert await limits.block({"17": sooner}) == 1
-    assert (await limits.blocked()).ends == {"17": sooner, "18": later_end}
+    assert (await limits.block({"17": sooner})).number == 1
+    assert await blocked(clustered) == {"17": sooner, "18": later_end}
 
-    await limits.unblock("17")
-    await limits.unblock("nobody")
+    assert (await limits.block({"17": 0, "nobody": 0})).number == 0
 
-    assert (await limits.blocked()).ends == {"18": later_end}
+    assert await blocked(clustered) == {"18": later_end}
 
 
 async def test_every_change_has_another_version(clustered: Bench) -> None:
     limits = clustered.limits
     versions = []
     for number in range(3):
-        await limits.block({str(number): later()})
-        versions.append(await limits.blocked_version())
-        await limits.unblock(str(number))
-        versions.append(await limits.blocked_version())
+        versions += [(await limits.block({str(number): end})).version for end in (later(), 0)]
 
     assert len(set(versions)) == 6
 
@@ -74,7 +77,7 @@ async def test_block_ends_by_itself(clustered: Bench) -> None:
     await limits.block({"17": later(0.2), "18": later()})
 
     async def over() -> bool:
-        return (await limits.blocked()).ends.keys() == {"18"}
+        return (await blocked(clustered)).keys() == {"18"}
 
     await until(over)
 
@@ -84,15 +87,15 @@ async def test_so_many_are_blocked_and_no_more(clustered: Bench) -> None:
     await limits.block({str(number): later() for number in range(MAX_BLOCKED - 1)})
     await limits.block({"past": later(0.2)})
 
-    refused = await limits.block({"17b": later()})
-    other_end = await limits.block({"5": later()})
+    refused = (await limits.block({"17b": later()})).number
+    other_end = (await limits.block({"5": later()})).number
 
     async def room() -> bool:
-        return await limits.block({"17b": later()}) == 1
+        return (await limits.block({"17b": later()})).number == 1
 
     assert (refused, other_end) == (0, 1)
     await until(room)
-    assert len((await limits.blocked()).ends) == MAX_BLOCKED
+    assert len(await blocked(clustered)) == MAX_BLOCKED
 
 
 async def test_two_engines_have_one_list(pair: Pair) -> None:
@@ -100,8 +103,8 @@ async def test_two_engines_have_one_list(pair: Pair) -> None:
     await pair.one.limits.block({"17": end})
     assert await pair.other.limits.blocked() == await pair.one.limits.blocked()
 
-    await pair.other.limits.unblock("17")
-    assert (await pair.one.limits.blocked()).ends == {}
+    await pair.other.limits.block({"17": 0})
+    assert await blocked(pair.one) == {}
 
 
 async def test_many_who_block_at_once_lose_nothing(pair: Pair) -> None:
@@ -114,7 +117,7 @@ async def test_many_who_block_at_once_lose_nothing(pair: Pair) -> None:
         )
     )
 
-    assert (await pair.one.limits.blocked()).ends == ends
+    assert await blocked(pair.one) == ends
 
 
 async def test_entries_expire_with_the_last_block(
@@ -122,7 +125,7 @@ async def test_entries_expire_with_the_last_block(
 ) -> None:
     bench = await open_redis(servers=[server := own_redis()], prefix="p")
     await bench.limits.block({"17": later(2000), "18": later(10)})
-    await bench.limits.unblock("18")
+    await bench.limits.block({"18": 0})
 
     with server.client() as client:
         left = [client.pttl(key) for key in ("p:blocked", "p:blocked.expiry")]
@@ -144,7 +147,7 @@ async def test_entry_of_another_kind_hides_no_other(
         client.zadd("p:blocked.expiry", {"strange": later() * 1000})
 
     for _ in range(2):
-        assert (await bench.limits.blocked()).ends.keys() == {"17"}
+        assert (await blocked(bench)).keys() == {"17"}
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
@@ -157,8 +160,6 @@ async def test_version_grows_with_each_change_of_one_list(
     with server.client() as client:
         client.set("p:blocked.version", f"5:{ahead}")
 
-    await limits.block({"17": later()})
-    added = await limits.blocked_version()
-    await limits.unblock("17")
+    versions = [(await limits.block({"17": end})).version for end in (later(), 0)]
 
-    assert (added, await limits.blocked_version()) == ((5, ahead + 1), (5, ahead + 2))
+    assert versions == [(5, ahead + 1), (5, ahead + 2)]

@@ -11,7 +11,15 @@ import msgspec
 from realtime.channel_rules import INTERNAL, QUESTIONS
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
-from realtime.engine.limits import MAX_BLOCKED, NO_LIST, BlockList, Debt, ListVersion, Places
+from realtime.engine.limits import (
+    MAX_BLOCKED,
+    NO_LIST,
+    Blocking,
+    BlockList,
+    Debt,
+    ListVersion,
+    Places,
+)
 from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryBroker, MemoryLists
 from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
@@ -124,31 +132,25 @@ class MemoryLimits:
         self._timers = timers
         self.state = state
 
-    async def block(self, ends: Mapping[UserID, float]) -> int:
+    async def block(self, ends: Mapping[UserID, float]) -> Blocking:
         current = self._current()
         for user, end in ends.items():
-            if user in current or len(current) < MAX_BLOCKED:
+            if not end:
+                current.pop(user, None)
+            elif user in current or len(current) < MAX_BLOCKED:
                 current[user] = end
-        self._change(current)
-        return len(current.keys() & ends.keys())
-
-    async def unblock(self, user: UserID) -> None:
-        self._change({name: end for name, end in self._current().items() if name != user})
-
-    def _change(self, ends: dict[UserID, float]) -> None:
-        self.state.blocked = ends
+        self.state.blocked = current
         made, changed = self.state.blocks_version
         self.state.blocks_version = ListVersion(made or time.time_ns(), changed + 1)
+        return Blocking(len(current.keys() & ends.keys()), self.state.blocks_version)
 
     def _current(self) -> dict[UserID, float]:
         now = time.time()
         return {user: end for user, end in self.state.blocked.items() if end > now}
 
-    async def blocked(self) -> BlockList:
-        return BlockList(await self.blocked_version(), self._current())
-
-    async def blocked_version(self) -> ListVersion:
-        return self.state.blocks_version
+    async def blocked(self, known: ListVersion | None = None) -> BlockList | None:
+        version = self.state.blocks_version
+        return None if version == known else BlockList(version, self._current())
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         now, known = self._timers.now(), self.state.debts

@@ -32,9 +32,7 @@ PRESENCE_METHODS = ("add", "remove", "get")
 CLUSTER_METHODS = ("announce", "withdraw", "statuses", "claim", "owner")
 LIMITS_METHODS = (
     "block",
-    "unblock",
     "blocked",
-    "blocked_version",
     "add_debts",
     "place_connections",
 )

@@ -14,13 +14,14 @@ from realtime.channel_rules import CONTROL
 from realtime.engine.limits import (
     MAX_BLOCKED,
     NO_LIST,
+    Blocking,
     BlockList,
     Debt,
     ListVersion,
     Places,
 )
 from realtime.engine.redis import records
-from realtime.engine.redis.scripts import ADD_DEBTS, BLOCK, BLOCKED, PLACE_CONNECTIONS, UNBLOCK
+from realtime.engine.redis.scripts import ADD_DEBTS, BLOCK, BLOCKED, PLACE_CONNECTIONS
 from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP, Shards, decoding
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import UserID
@@ -38,20 +39,22 @@ class RedisLimits:
         self._is_strange = False
         """Whether an entry could not be decoded: logged once, since it is read again and again."""
 
-    async def block(self, ends: Mapping[UserID, float]) -> int:
-        added, users = 0, list(ends)
+    async def block(self, ends: Mapping[UserID, float]) -> Blocking:
+        number, version, users = 0, b"", list(ends)
         for start in range(0, len(users), MAX_ENTRIES_PER_STEP):
             arguments: list[Argument] = [MAX_BLOCKED]
             for user in users[start : start + MAX_ENTRIES_PER_STEP]:
                 entry = self._shards.pack(records.of_blocked(user, ends[user]))
                 arguments += (_digest(user), entry, int(ends[user] * 1000))
-            added += await self._shards.run(CONTROL, BLOCK, self._keys.blocked, arguments)
-        return added
+            blocked, version = await self._shards.run(CONTROL, BLOCK, self._keys.blocked, arguments)
+            number += blocked
+        return Blocking(number, _version(version))
 
-    async def unblock(self, user: UserID) -> None:
-        await self._shards.run(CONTROL, UNBLOCK, self._keys.blocked, (_digest(user),))
-
-    async def blocked(self) -> BlockList:
+    async def blocked(self, known: ListVersion | None = None) -> BlockList | None:
+        if known is not None:
+            version = await self._shards.command(CONTROL, b"GET", self._keys.blocked[2])
+            if _version(version or b"") == known:
+                return None
         version, *entries = await self._shards.run(CONTROL, BLOCKED, self._keys.blocked)
         ends: dict[UserID, float] = {}
         strange = 0
@@ -69,9 +72,6 @@ class RedisLimits:
             )
             self._is_strange = True
         return BlockList(_version(version), ends)
-
-    async def blocked_version(self) -> ListVersion:
-        return _version(await self._shards.command(CONTROL, b"GET", self._keys.blocked[2]) or b"")
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         arguments: list[Argument] = [f"{elapsed * 1000:.3f}"]

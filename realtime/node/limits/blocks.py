@@ -137,8 +137,7 @@ class Blocks:
             return
         self._is_checking = True
         try:
-            if await self._shared.blocked_version() != self._version:
-                await self._read()
+            await self._read(self._version)
         except EngineUnavailable as error:
             if self._outage.begins():
                 logger.warning("Could not look for blocked users, will retry: %s", error)
@@ -146,18 +145,20 @@ class Blocks:
             self._is_checking = False
             self._timer.set(self._timers.now() + INTERVAL)
 
-    async def _read(self) -> None:
+    async def _read(self, known: ListVersion | None = None) -> None:
         assert self._shared is not None
         self._changed = {}
         try:
-            listed = await self._shared.blocked()
-            if lost := self._lost(listed):
+            listed = await self._shared.blocked(known)
+            if listed is not None and (lost := self._lost(listed)):
                 logger.warning("Redis lost blocked users, and gets them back: %d", len(lost))
                 await self._shared.block(lost)
                 listed = await self._shared.blocked()
             changed = self._changed
         finally:
             self._changed = None
+        if listed is None:
+            return
         new = {**listed.ends, **{user: end for user, end in changed.items() if end is not None}}
         for user, end in changed.items():
             if end is None:
