@@ -45,6 +45,7 @@ PURE = (
     "realtime.engine.epochs",
     "realtime.engine.limits",
     "realtime.engine.lists",
+    "realtime.engine.seen",
     "realtime.engine.once",
     "realtime.engine.versions",
     "realtime.engine.redis.group_message",

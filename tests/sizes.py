@@ -25,7 +25,7 @@ OUTSIDE = (
 PRODUCT = ("realtime", "api", "admin_panel", "messaging_project")
 
 PARTS_OF_ENGINES = ("Streams", "Broker", "Presence", "Cluster", "Lists", "NodeLists")
-"""What a new engine has to have. It may leave out `SharedLimits`."""
+"""What a new engine has to have. It may leave out `SharedLimits` and `SeenUsers`."""
 
 DOCUMENTS = [
     *sorted((ROOT / "docs").glob("*.md")),
@@ -114,13 +114,13 @@ def _options_shown() -> int:
 
 
 def _members(*names: str) -> int:
-    """The members of these protocols in the modules of `engine`; of all of them without names."""
+    """The members of these contracts in the modules of `engine`; of all of them without names."""
     return sum(
         isinstance(member, ast.FunctionDef | ast.AsyncFunctionDef | ast.AnnAssign)
         for path in (ROOT / "realtime/engine").glob("*.py")
         for node in blocks(tree_of(path))
         if isinstance(node, ast.ClassDef)
-        and any(ast.unparse(base) == "Protocol" for base in node.bases)
+        and any(ast.unparse(base) in ("Protocol", "ABC") for base in node.bases)
         and (not names or node.name in names)
         for member in node.body
     )

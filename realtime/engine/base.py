@@ -8,7 +8,7 @@ An engine has these parts. Each is small enough to be implemented alone:
     Lists      channels and users at each node, see `lists`
     SharedLimits
                what a user may do over all nodes, see `limits`; None where each node counts alone
-    LastSeen   when users went offline, see `seen`; None where that is not known
+    SeenUsers   when users went offline, see `seen`; None where that is not known
 
 A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
@@ -25,8 +25,9 @@ What every caller can rely on: a method raises `EngineUnavailable` and nothing e
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import NamedTuple, Protocol, TypeAlias
+from typing import Generic, NamedTuple, Protocol, TypeAlias, TypeVar
 
 from msgspec import Struct
 
@@ -35,7 +36,7 @@ from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind, Lists, NodeLists
 from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
-from realtime.engine.seen import LastSeen
+from realtime.engine.seen import SeenUsers
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
@@ -45,6 +46,9 @@ from realtime.protocol.messages import (
     Publication,
     StreamPosition,
 )
+
+B = TypeVar("B", bound="Streams", covariant=True)
+L = TypeVar("L", bound=Lists, covariant=True)
 
 
 class History(NamedTuple):
@@ -88,15 +92,17 @@ Affects: TypeAlias = Callable[[ChannelName], bool]
 class Receiver(Protocol):
     """A node, as its engine sees it. No method blocks or raises."""
 
-    @property
-    def uid(self) -> str:
-        """The ID of the node."""
-        ...
-
     def on_publication(
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
         """Deliver a publication. `position`: its place in the stream, None without history."""
+        ...
+
+    def on_advance(self, channel: ChannelName, position: StreamPosition) -> None:
+        """Note that a stream reaches up to a position: the node reads what it has not got.
+
+        An engine calls this in place of `on_publication` where it knows the position alone.
+        """
         ...
 
     def on_notice(self, channel: ChannelName, notice: Notice) -> None:
@@ -278,45 +284,35 @@ class Presence(Protocol):
         ...
 
 
-class Store(Protocol):
-    """The parts of an engine, for a process that serves no clients."""
+class EngineParts(Generic[B, L]):
+    """The parts of an engine."""
 
-    @property
-    def broker(self) -> Streams: ...
-
-    @property
-    def presence(self) -> Presence: ...
-
-    @property
-    def cluster(self) -> Cluster | None:
-        """None: the service has one process."""
-        ...
-
-    @property
-    def lists(self) -> Lists:
-        """What there is at the nodes; where there is no cluster, at this one."""
-        ...
-
-    @property
-    def limits(self) -> SharedLimits | None: ...
-
-    @property
-    def seen(self) -> LastSeen | None: ...
+    broker: B
+    presence: Presence
+    lists: L
+    """What there is at the nodes; where there is no cluster, at this one."""
+    cluster: Cluster | None = None
+    """None: the service has one process."""
+    limits: SharedLimits | None = None
+    seen: SeenUsers | None = None
 
 
-class Engine(Store, Protocol):
-    """The parts of an engine, for a node. All methods belong to the node's event loop."""
+Store: TypeAlias = EngineParts[Streams, Lists]
+"""An engine, for a process that serves no clients."""
 
-    @property
-    def broker(self) -> Broker: ...
 
-    @property
-    def lists(self) -> NodeLists: ...
+class Engine(EngineParts[Broker, NodeLists], ABC):
+    """An engine, for a node. All methods belong to the node's event loop."""
 
-    async def start(self, receiver: Receiver) -> None:
-        """Begin to deliver to a receiver. When it fails, the engine is stopped."""
-        ...
+    @abstractmethod
+    async def start(self, receiver: Receiver, uid: str) -> None:
+        """Begin to deliver to a receiver. When it fails, the engine is stopped.
 
+        Args:
+            receiver: the node.
+            uid: the ID of the node.
+        """
+
+    @abstractmethod
     async def stop(self) -> None:
         """Stop the delivery and release everything, within seconds whatever hangs."""
-        ...

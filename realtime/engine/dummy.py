@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import cast
 
-from realtime.engine.base import Outgoing, Published
+from realtime.engine.base import Outgoing, Published, Store
 from realtime.engine.memory import MemoryBroker, MemoryLists, MemoryPresence
 from realtime.timers import Timers
 
@@ -19,12 +19,8 @@ class DummyStreams(MemoryBroker):
         return Published()
 
 
-class DummyStore:
+class DummyStore(Store):
     """See `engine.base.Store` for the contract. Any thread may use it."""
-
-    cluster = None
-    limits = None
-    seen = None
 
     def __init__(self) -> None:
         # where nothing is kept, nothing expires, and no loop is needed

@@ -25,7 +25,7 @@ from itertools import islice
 import msgspec
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import History, Notice, Outgoing, Published, Receiver
+from realtime.engine.base import Engine, History, Notice, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.lists import Kind, Swept
 from realtime.engine.seen import MAX_SEEN
@@ -49,11 +49,12 @@ MAX_KEYS = 100_000
 """Keys that are remembered, some 30 MB."""
 
 
-class MemoryEngine:
+class MemoryEngine(Engine):
     """See `engine.base.Engine` for the contract."""
 
-    cluster: None = None
-    limits: None = None
+    broker: MemoryBroker
+    presence: MemoryPresence
+    lists: MemoryLists
 
     def __init__(self, timers: Timers, *, meta_lifetime: int = 0) -> None:
         """`meta_lifetime`: seconds the position of an unused channel is kept; 0: forever."""
@@ -62,7 +63,7 @@ class MemoryEngine:
         self.lists = MemoryLists()
         self.seen = self.lists.seen
 
-    async def start(self, receiver: Receiver) -> None:
+    async def start(self, receiver: Receiver, uid: str) -> None:
         self.broker.receiver = self.lists.receiver = receiver
 
     async def stop(self) -> None:
@@ -377,7 +378,7 @@ class MemoryLists:
 
     def __init__(self) -> None:
         self.receiver: Receiver | None = None
-        self.seen = MemoryLastSeen()
+        self.seen = MemorySeenUsers()
         self._names: dict[Kind, set[str]] = {kind: set() for kind in Kind}
 
     def add(self, kind: Kind, name: str) -> None:
@@ -410,8 +411,8 @@ class MemoryLists:
         return None
 
 
-class MemoryLastSeen:
-    """See `engine.seen.LastSeen` for the contract."""
+class MemorySeenUsers:
+    """See `engine.seen.SeenUsers` for the contract."""
 
     def __init__(self) -> None:
         self._notes = False

@@ -1,4 +1,4 @@
-"""The contract of last seen, an optional part of an engine: when users went offline.
+"""The contract of seen users, an optional part of an engine: when users went offline.
 
 An app that keeps this in a database takes it from here. What callers and implementations can rely
 on is in `base`.
@@ -15,7 +15,7 @@ MAX_SEEN = 1_000_000
 """Users of whom it is kept when they went offline, until that is forgotten; others are not."""
 
 
-class LastSeen(Protocol):
+class SeenUsers(Protocol):
     """Users who went offline, and when: Unix ms. Only where a node notes that."""
 
     def note(self) -> None:

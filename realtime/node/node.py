@@ -53,7 +53,7 @@ class Node(NodeParts):
             undo.callback(self.verifier.close)
             undo.callback(self.timers.close)
             undo.push_async_callback(self.hooks.close)
-            await self._engine.start(self)
+            await self._engine.start(self, self.uid)
             undo.push_async_callback(self._engine.stop)
             await self.blocks.load()
             if self._peers is not None:

@@ -15,7 +15,7 @@ from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import Cluster, NodeInfo
-from realtime.engine.seen import LastSeen
+from realtime.engine.seen import SeenUsers
 from realtime.protocol.messages import ChannelName, ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
 from tests.unit.parts import Clock, data, eventually
@@ -121,7 +121,7 @@ class Bench:
         return self.engine.limits
 
     @property
-    def last_seen(self) -> LastSeen:
+    def last_seen(self) -> SeenUsers:
         assert self.engine.seen is not None
         return self.engine.seen
 
@@ -204,7 +204,7 @@ async def memory_bench(meta_lifetime: int = 0, *, clustered: bool = False) -> As
         engine = ClusterEngine(timers)
     bench = Bench(engine, clock.advance)
     try:
-        await engine.start(bench.receiver)
+        await engine.start(bench.receiver, bench.receiver.uid)
         if clustered:
             await bench.cluster.announce(NODE, NODE_LIFETIME)
         yield bench

@@ -159,7 +159,7 @@ async def redis_bench(
     bench = RedisBench(used, prefix, foreign, meta, partitions, cluster=cluster)
     bench.receiver.uid = node.uid
     try:
-        await bench.engine.start(bench.receiver)
+        await bench.engine.start(bench.receiver, bench.receiver.uid)
         await bench.cluster.announce(node, NODE_LIFETIME)
         yield bench
     finally:

@@ -20,7 +20,7 @@ from realtime.engine.once import Once
 from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.timers import Timers
-from tests.engine.bench import RecordingReceiver
+from tests.engine.bench import NODE, RecordingReceiver
 from tests.unit.parts import Clock, data, position_of
 
 KEPT = ChannelOptions(history_size=5, history_lifetime=10)
@@ -32,7 +32,7 @@ WEEK = 7 * 24 * 3600
 async def memory(clock: Clock) -> AsyncIterator[MemoryEngine]:
     timers = Timers(asyncio.get_running_loop())
     made = MemoryEngine(timers, meta_lifetime=100)
-    await made.start(RecordingReceiver())
+    await made.start(RecordingReceiver(), NODE.uid)
     yield made
     await made.stop()
     timers.close()
@@ -373,9 +373,9 @@ async def test_users_who_went_offline_are_bounded(
     memory: MemoryEngine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("realtime.engine.memory.MAX_SEEN", 2)
-    memory.seen.note()
+    memory.lists.seen.note()
     for user in "789":
         memory.lists.add(Kind.USERS, user)
         memory.lists.discard(Kind.USERS, user)
 
-    assert list(await memory.seen.users(10)) == ["7", "8"]
+    assert list(await memory.lists.seen.users(10)) == ["7", "8"]

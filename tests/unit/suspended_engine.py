@@ -8,7 +8,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import ParamSpec, Protocol, TypeVar
 
-from realtime.engine.base import History, Joined, Notice, Receiver
+from realtime.engine.base import Engine, History, Joined, Notice, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.memory import MemoryLists, MemoryPresence
 from realtime.errors import EngineUnavailable
@@ -216,11 +216,12 @@ class SuspendedLimits(MemoryLimits):
         self.gate = gate
 
 
-class SuspendedEngine(Gate):
+class SuspendedEngine(Gate, Engine):
     """An engine without a cluster."""
 
-    cluster: SuspendedCluster | None = None
-    limits: SuspendedLimits | None = None
+    broker: SuspendedBroker
+    presence: SuspendedPresence
+    lists: MemoryLists
 
     def __init__(self, timers: Timers) -> None:
         super().__init__()
@@ -232,7 +233,7 @@ class SuspendedEngine(Gate):
     def make_broker(self, timers: Timers) -> SuspendedBroker:
         return SuspendedBroker(timers, self)
 
-    async def start(self, receiver: Receiver) -> None:
+    async def start(self, receiver: Receiver, uid: str) -> None:
         self.broker.receiver = self.lists.receiver = receiver
 
     async def stop(self) -> None:

@@ -29,13 +29,13 @@ class LateEngine(MemoryEngine):
         super().__init__(Timers(asyncio.get_running_loop()))
         self._engines = engines
 
-    async def start(self, receiver: Receiver) -> None:
+    async def start(self, receiver: Receiver, uid: str) -> None:
         await self._engines.gate.wait()
         if self._engines.failures:
             self._engines.failures -= 1
             raise EngineUnavailable("the engine cannot be reached")
         self._engines.started += 1
-        await super().start(receiver)
+        await super().start(receiver, uid)
 
 
 class LateEngines(Engines):

@@ -6,7 +6,7 @@ from collections.abc import Collection
 from contextlib import AsyncExitStack
 
 from realtime.channel_rules import CONTROL
-from realtime.engine.base import Affects, Receiver
+from realtime.engine.base import Affects, Engine, Receiver, Store
 from realtime.engine.redis.broker import (
     DEFAULT_META,
     MetaSettings,
@@ -24,8 +24,10 @@ from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.shards import Shards
 
 
-class RedisStore:
+class RedisStore(Store):
     """See `engine.base.Store` for the contract. No coroutine suspends."""
+
+    broker: RedisStreams
 
     def __init__(
         self,
@@ -49,8 +51,11 @@ class RedisStore:
         self.limits = RedisLimits(shards)
 
 
-class RedisEngine:
+class RedisEngine(Engine):
     """See `engine.base.Engine` for the contract."""
+
+    broker: RedisBroker
+    lists: RedisNodeLists
 
     def __init__(
         self,
@@ -70,7 +75,7 @@ class RedisEngine:
         self.cluster = RedisCluster(self.shards, self.broker, self.lists)
         self.limits = RedisLimits(self.shards)
 
-    async def start(self, receiver: Receiver) -> None:
+    async def start(self, receiver: Receiver, uid: str) -> None:
         self._receiver = receiver
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.groups.close)
@@ -80,7 +85,7 @@ class RedisEngine:
                 lambda shards: self._on_resumed(shards, receiver),
             )
             undo.pop_all()
-        self.lists.open(receiver)
+        self.lists.open(receiver, uid)
 
     async def stop(self) -> None:
         self._receiver = None

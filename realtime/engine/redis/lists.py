@@ -34,7 +34,7 @@ class RedisLists:
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
         self._keys = shards.keys
-        self.seen = RedisLastSeen(shards)
+        self.seen = RedisSeenUsers(shards)
 
     async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
         keys = await self._keys_of(kind)
@@ -112,8 +112,8 @@ class RedisLists:
         return Swept(kind, [name for each in reply[1:] if (name := _text(each)) is not None])
 
 
-class RedisLastSeen:
-    """See `engine.seen.LastSeen` for the contract."""
+class RedisSeenUsers:
+    """See `engine.seen.SeenUsers` for the contract."""
 
     def __init__(self, shards: Shards) -> None:
         self.notes = False
@@ -200,10 +200,15 @@ class RedisNodeLists(RedisLists):
     def discard(self, kind: Kind, name: str) -> None:
         self._lists[kind].discard(name)
 
-    def open(self, receiver: Receiver) -> None:
-        """Begin to write, what was noted so far included. Reports go to the receiver."""
+    def open(self, receiver: Receiver, uid: str) -> None:
+        """Begin to write, what was noted so far included. Reports go to the receiver.
+
+        Args:
+            receiver: the node.
+            uid: the ID of the node.
+        """
         for kind, each in self._lists.items():
-            each.open(RedisNodeSet(self._shards, kind, receiver, self))
+            each.open(RedisNodeSet(self._shards, kind, receiver, uid, self))
 
     def doubt(self) -> None:
         """Compare the lists one by one at the next heartbeat: Redis was away."""
@@ -261,14 +266,14 @@ class RedisNodeSet:
     """See `channel_list.ChannelSet`: the set of one node, whose receiver gets the reports."""
 
     def __init__(
-        self, shards: Shards, kind: Kind, receiver: Receiver, lists: RedisNodeLists
+        self, shards: Shards, kind: Kind, receiver: Receiver, uid: str, lists: RedisNodeLists
     ) -> None:
         self._shards = shards
         self._kind = kind
         self._receiver = receiver
         self._lists = lists
-        self._uid = receiver.uid
-        self._key = shards.keys.list_of(kind, receiver.uid)
+        self._uid = uid
+        self._key = shards.keys.list_of(kind, uid)
 
     async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
         keys = self._shards.keys

@@ -44,10 +44,9 @@ class Writer:
 
     def start(self) -> None:
         """Have users noted who go offline, and write them from now on."""
-        if self._node.seen is None:
-            return
-        self._node.seen.note()
-        self._timer.set(self._node.timers.now() + self._interval)
+        if self._node.seen is not None:
+            self._node.seen.note()
+            self._timer.set(self._node.timers.now() + self._interval)
 
     def begin_stop(self) -> None:
         """Write no more, but for the last users."""
@@ -63,10 +62,8 @@ class Writer:
                 logger.error("When users were online last could not be written in time")
 
     async def _run(self) -> None:
-        try:
-            await self._write()
-        finally:
-            self._timer.set(self._node.timers.now() + self._interval)
+        await self._write()
+        self._timer.set(self._node.timers.now() + self._interval)
 
     async def _write(self) -> None:
         """Write who went offline, if this node owns the work. Never raises."""

@@ -184,7 +184,7 @@ async def start_engine(
     layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
     engine = RedisEngine(layer.bus, prefix, groups=ForeignGroups(layer.bus, foreign))
     receiver = RecordingReceiver()
-    await engine.start(receiver)
+    await engine.start(receiver, receiver.uid)
     return engine, receiver
 
 

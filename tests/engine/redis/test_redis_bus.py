@@ -244,7 +244,7 @@ async def use_service(layer: RedisChannelLayer, server: RedisServer) -> tuple[by
     """Have an engine keep and send secrets; return what Redis keeps, and what it passed on."""
     engine = RedisEngine(layer.bus, layer.prefix)
     receiver = RecordingReceiver()
-    await engine.start(receiver)
+    await engine.start(receiver, receiver.uid)
     info = ClientInfo(SECRET, "C", data(f'"{SECRET}"'), data(f'"{SECRET}"'))
     publication = Publication(data(f'"{SECRET}"'), info)
     with server.client() as client, client.pubsub(ignore_subscribe_messages=True) as pubsub:

@@ -157,7 +157,7 @@ async def test_old_master_acknowledges_nothing_once_a_node_has_the_new_one(
     before = await publisher.publish(1, way=way)
     asking(OFTEN)
     node = process((host, int(port)), meta)
-    await node.engine.start(node.receiver)
+    await node.engine.start(node.receiver, node.receiver.uid)
     await node.epoch()
 
     await asyncio.to_thread(sentinel.planned_failover)
@@ -181,7 +181,7 @@ async def test_node_reads_at_the_new_master_as_soon_as_it_receives_from_it(
     servers, place = two
     asking(OFTEN)
     node = process(place)
-    await node.engine.start(node.receiver)
+    await node.engine.start(node.receiver, node.receiver.uid)
     before = await node.epoch()
     for number in range(1, 4):
         node.receiver.resumptions.clear()
@@ -204,7 +204,7 @@ async def test_master_that_comes_back_accepts_publications(
     servers, place = two
     asking(OFTEN)
     node = process(place)
-    await node.engine.start(node.receiver)
+    await node.engine.start(node.receiver, node.receiver.uid)
     promote(servers)
     await comes_true(node.has_resumed)
     node.receiver.resumptions.clear()
@@ -231,7 +231,7 @@ async def test_master_that_sentinels_named_wrongly_accepts_publications_soon(
     servers, place = two
     asking(OFTEN)
     node = process(place)
-    await node.engine.start(node.receiver)
+    await node.engine.start(node.receiver, node.receiver.uid)
     promote(servers)
     await comes_true(node.has_resumed)
     node.receiver.resumptions.clear()
@@ -264,7 +264,7 @@ async def test_server_that_is_no_relative_of_the_new_master_is_not_sealed(
     await publisher.publish(1)
     asking(OFTEN)
     node = process(place)
-    await node.engine.start(node.receiver)
+    await node.engine.start(node.receiver, node.receiver.uid)
 
     servers.reverse()
     await comes_true(node.has_resumed)
@@ -283,7 +283,7 @@ async def test_old_master_that_does_not_answer_is_left(
     servers, place = two
     asking(OFTEN)
     node = process(place)
-    await node.engine.start(node.receiver)
+    await node.engine.start(node.receiver, node.receiver.uid)
     servers[0].freeze()
 
     promote(servers)

@@ -273,10 +273,10 @@ async def test_log_says_for_what_the_end_has_waited(
 class UnwillingEngine(ClusterEngine):
     """Its start can fail, too."""
 
-    async def start(self, receiver: Receiver) -> None:
+    async def start(self, receiver: Receiver, uid: str) -> None:
         if "start" in self.failing:
             raise EngineUnavailable("the engine cannot be reached")
-        await super().start(receiver)
+        await super().start(receiver, uid)
 
 
 async def test_node_ends_where_the_engine_fails(

@@ -92,7 +92,7 @@ class Line:
 async def open_line() -> Line:
     """A line from an engine of its own; its follower is not started."""
     line = Line(SuspendedEngine(Timers(asyncio.get_running_loop())))
-    await line.engine.start(line)
+    await line.engine.start(line, "")
     await line.engine.broker.subscribe("a")
     return line
 
