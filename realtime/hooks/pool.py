@@ -13,6 +13,7 @@ import threading
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import Executor, Future
+from contextlib import AbstractContextManager, nullcontext
 from contextvars import ContextVar
 from functools import partial
 from typing import Any
@@ -53,13 +54,21 @@ current_work: ContextVar[Work | None] = ContextVar("current_work", default=None)
 class Pool(Executor):
     """Daemon threads, started when they are needed."""
 
-    def __init__(self, workers: int, queue: int, name: str) -> None:
+    def __init__(
+        self,
+        workers: int,
+        queue: int,
+        name: str,
+        around: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
         """
         Args:
             workers: number of threads, without those whose calls are overdue.
             queue: number of calls that may wait for a thread.
             name: prefix of the threads' names.
+            around: surrounds each call, in its thread.
         """
+        self._around = around
         self._workers = workers
         self._queue = queue
         self._names = (f"{name}_{number}" for number in itertools.count())
@@ -162,7 +171,7 @@ class Pool(Executor):
 
     def _run(self) -> None:
         while (taken := self._take()) is not None:
-            _execute(*taken)
+            _execute(*taken, self._around)
             if not self._ended(taken[0]):
                 return
             del taken  # an idle thread keeps nothing alive
@@ -202,11 +211,16 @@ class Pool(Executor):
             return needed
 
 
-def _execute(call: Future[Any], function: Callable[[], Any]) -> None:
+def _execute(
+    call: Future[Any],
+    function: Callable[[], Any],
+    around: Callable[[], AbstractContextManager[None]],
+) -> None:
     if not call.set_running_or_notify_cancel():
         return
     try:
-        result = function()
+        with around():
+            result = function()
     except BaseException as error:
         call.set_exception(error)
         del call  # the error's traceback holds this frame

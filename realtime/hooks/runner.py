@@ -12,8 +12,7 @@ import asyncio
 import contextvars
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Coroutine, Iterator, Mapping, MutableMapping
-from concurrent.futures import Future
+from collections.abc import Awaitable, Callable, Coroutine, Iterator, MutableMapping
 from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -59,28 +58,6 @@ def own_connections() -> Iterator[None]:
         close_old_connections()
 
 
-class _ConnectionPool(Pool):
-    """Threads that leave no database connection behind after a call."""
-
-    def __init__(self, workers: int, queue: int, name: str, connections: Connections) -> None:
-        """`connections`: surround every call. For the rest see `Pool`."""
-        super().__init__(workers, queue, name)
-        self._connections = connections
-
-    def submit(self, function: Callable[..., Any], /, *arguments: Any, **named: Any) -> Future[Any]:
-        return super().submit(_within, self._connections, function, arguments, named)
-
-
-def _within(
-    connections: Connections,
-    function: Callable[..., Any],
-    arguments: tuple[Any, ...],
-    named: Mapping[str, Any],
-) -> Any:
-    with connections():
-        return function(*arguments, **named)
-
-
 def threads_can_be_chosen() -> bool:
     """Return whether `sync_to_async` inside coroutine functions can use threads of ours.
 
@@ -107,9 +84,8 @@ class Runner:
             connections: the database connections of those threads.
         """
         self._timeout = timeout
-        self._pool = _ConnectionPool(
-            workers, workers * MAX_QUEUE_PER_WORKER, "realtime-hook", connections
-        )
+        queue = workers * MAX_QUEUE_PER_WORKER
+        self._pool = Pool(workers, queue, "realtime-hook", connections)
         # by default all coroutines of the process share one thread, and a slow query in one
         # stalls all others
         self._threads = ThreadSensitiveContext()
@@ -164,7 +140,8 @@ class Runner:
         if not in_time:
             self._give_up(work, call)
             raise InternalError
-        return _result(work, call)
+        with _errors_of(work):
+            return call.result()
 
     def _begin(
         self, loop: asyncio.AbstractEventLoop, work: Work, calling: Coroutine[Any, Any, Any]
@@ -267,23 +244,6 @@ class Runner:
                     await asyncio.sleep(CLOSE_INTERVAL)
 
 
-def _result(work: Work, call: asyncio.Task[Any]) -> Any:
-    """Return what a call has returned; see `Runner.run`."""
-    try:
-        return call.result()
-    except (Error, Disconnect):
-        raise
-    except DjangoPermissionDenied:
-        pass
-    except asyncio.CancelledError:
-        logger.error("%s was cancelled", work.name, extra=work.about)
-        raise InternalError from None
-    except Exception:
-        logger.exception("%s failed", work.name, extra=work.about)
-        raise InternalError from None
-    raise PermissionDenied
-
-
 def _in_thread(
     function: Callable[..., Any], arguments: tuple[Any, ...], read: Callable[[Any], Any]
 ) -> tuple[Any, BaseException | None]:
@@ -299,6 +259,23 @@ def _in_thread(
         return None, error
 
 
+@contextmanager
+def _errors_of(work: Work) -> Iterator[None]:
+    """Let errors for the client pass; log any other, and raise InternalError in its place."""
+    try:
+        yield
+    except (Error, Disconnect):
+        raise
+    except DjangoPermissionDenied:
+        raise PermissionDenied from None
+    except asyncio.CancelledError:
+        logger.error("%s was cancelled", work.name, extra=work.about)
+        raise InternalError from None
+    except Exception:
+        logger.exception("%s failed", work.name, extra=work.about)
+        raise InternalError from None
+
+
 # in a thread that may wait
 
 
@@ -309,18 +286,11 @@ def call(function: Callable[..., Any], argument: Any, read: Callable[[Any], T]) 
         Error, Disconnect: the function or `read` raised it.
         InternalError: the function or `read` failed; the log has the reason.
     """
-    try:
+    with _errors_of(Work(name_of(function))):
         answer = function(argument)
         if inspect.isawaitable(answer):
             answer = async_to_sync(_wait)(answer)
         return read(answer)
-    except (Error, Disconnect):
-        raise
-    except DjangoPermissionDenied:
-        raise PermissionDenied from None
-    except Exception:
-        logger.exception("%s failed", name_of(function))
-        raise InternalError from None
 
 
 async def _wait(answer: Awaitable[Any]) -> Any:
