@@ -132,7 +132,6 @@ async def test_options_are_asked_before_the_hook(
 ) -> None:
     """The namespace is server_side, and the hook would answer with an error of its own."""
     client = await connect(server)
-
     assert await client.error("subscribe", {"channel": f"closed:{unique}"}) == DENIED
 
 
@@ -227,9 +226,7 @@ async def test_half_of_a_character_reaches_the_hook_and_the_subscribers(
 ) -> None:
     """Browsers write halves of surrogate pairs, for text cut inside an emoji."""
     data = b'{"answer": "none", "text": "\\ud83d"}'
-
     client, reply = await publish(server, connect, unique, data)
-
     assert "error" not in reply
     assert (await client.publication())["data"] == {"answer": "none", "text": "\ufffd"}
 

@@ -81,9 +81,7 @@ async def test_anonymous_client_needs_no_option(
     server: Server, connect: Callable[..., Any], unique: str, answer: str
 ) -> None:
     client = await connect(server, user=None, connected=False)
-
     await client.result("connect", {"data": {"answer": answer}})
-
     assert await client.result("subscribe", {"channel": f"ask:none-{unique}"}) == {}
     presence = await client.result("presence", {"channel": f"ask:none-{unique}"})
     assert [info["user"] for info in presence["presence"].values()] == [""]

@@ -168,7 +168,6 @@ async def test_method_answers(
 ) -> None:
     usernames = sorted(create_user(server, unique)[0] for _ in range(2))
     client = await connect(server)
-
     assert await client.result("rpc", {"method": "add", "data": {"a": 1, "b": 2}}) == {"data": 3}
     answer = await client.result("rpc", {"method": "room.members", "data": unique})
     assert answer == {"data": usernames}

@@ -68,7 +68,5 @@ async def test_client_that_leaves_while_its_hook_runs_is_not_subscribed(
     await client.send("subscribe", {"channel": channel})
     await asyncio.to_thread(wait_until, lambda: f"asked about {channel}" in server.log)
     await client.abort()
-
     await asyncio.to_thread(wait_until, lambda: f"allowed {channel}" in server.log)
-
     assert channel not in server.api("channels")["result"]["channels"]

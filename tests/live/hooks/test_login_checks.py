@@ -66,10 +66,8 @@ async def test_change_that_nothing_announces_is_seen_within_the_interval(
 ) -> None:
     username, _ = create_user(server)
     client = await join(Visitor(server, username))
-
     do(server, "deactivate_by_query", username=username)
     began = time.monotonic()
-
     assert await client.closed() == EXPIRED
     # the rest is for a busy machine
     assert time.monotonic() - began < CHECK_INTERVAL + 10
@@ -89,10 +87,8 @@ async def test_logout_is_heard_after_the_session_changed(server: Server, join: J
     username, _ = create_user(server)
     visitor = Visitor(server, username)
     client = await join(visitor)
-
     visitor.http.get("/touch")
     visitor.log_out()
-
     assert await client.closed() == FORCED
 
 
@@ -119,9 +115,7 @@ async def test_expired_session_lets_nobody_in(server: Server, connect: Callable[
     do(server, "expire_session", key=visitor.session_key)
     headers = visitor.headers
     client = await connect(server, user=None, connected=False, additional_headers=headers)
-
     await client.send("connect")
-
     assert await client.closed() == REFUSED
 
 

@@ -69,9 +69,7 @@ async def test_logout_leaves_another_session_of_the_user_and_other_users_alone(
     visitor, client = await enter(username)
     _, on_the_phone = await enter(username)
     _, somebody_else = await enter(somebody)
-
     visitor.log_out()
-
     assert await client.closed() == FORCED
     await on_the_phone.quiet()
     await somebody_else.quiet()
@@ -150,9 +148,7 @@ async def test_another_login_closes_nothing(servers: Servers, enter: Enter) -> N
     """Django saves the user then, for `last_login`."""
     username, _ = create_user(servers[0])
     _, client = await enter(username)
-
     Visitor(servers[0], username)
-
     await client.quiet()
 
 

@@ -55,9 +55,7 @@ async def test_handshake_without_an_origin_is_accepted(
     """It does not come from a page, so nobody else's page can have made it."""
     username, pk = create_user(server)
     headers = {"Cookie": Visitor(server, username).headers["Cookie"]}
-
     client = await connect(server, user=None, additional_headers=headers)
-
     assert await client.result("subscribe", {"channel": f"{unique}#{pk}"}) == {}
 
 
@@ -103,7 +101,6 @@ async def test_pattern_for_all_origins_is_no_reason_to_believe_a_session(
     server = serve(environment=environment(tmp_path_factory), **options)
     username, _ = create_user(server)
     visitor = Visitor(server, username)
-
     assert await refused(connect, server, visitor.headers | {"Origin": ELSEWHERE})
     await connect(server, user=None, additional_headers=visitor.headers)
 
@@ -138,7 +135,6 @@ async def test_session_is_found_among_odd_cookies(
     username, _ = create_user(server)
     key = Visitor(server, username).session_key
     headers = {"Cookie": f'a[b]=1; json={{"x":1}}; =3; sessionid={key}; last'}
-
     await connect(server, user=None, additional_headers=headers)
 
 

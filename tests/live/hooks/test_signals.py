@@ -82,9 +82,7 @@ async def test_receivers_hear_the_code_with_which_the_server_disconnected(
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"c-{unique}"})
-
     server.api("disconnect", user=unique)
-
     entries = await log.wait(
         client.client, "connected", "subscribed", "unsubscribed", "disconnected"
     )
@@ -97,9 +95,7 @@ async def test_receivers_hear_that_a_client_is_gone_without_a_word(
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"c-{unique}"})
-
     await client.abort()
-
     entries = await log.wait(
         client.client, "connected", "subscribed", "unsubscribed", "disconnected"
     )

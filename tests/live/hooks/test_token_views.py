@@ -80,9 +80,7 @@ async def test_anonymous_token_prolongs_no_connection_of_a_user(
     """A visitor who logged out must not stay connected as the user."""
     client = await connect(anonymous, token=connection_token(unique, ttl=2))
     token = post(anonymous, "refresh").json()["token"]
-
     await client.send("refresh", {"token": token})
-
     assert await client.closed() == (3005, '{"reason":"expired","reconnect":true}')
 
 
@@ -196,9 +194,7 @@ def test_nobody_gets_tokens_for_channels_with_the_option_anonymous_only(
 ) -> None:
     """The function allows both."""
     channels = [f"$lounge:free-{unique}", f"$open:free-{unique}"]
-
     found = subscribe(server, *channels)
-
     assert found.keys() == {channels[1]}
     assert found[channels[1]]["info"] == {"name": ""}
 
@@ -265,9 +261,7 @@ def test_failure_of_all_that_could_be_decided_is_status_500_and_in_the_log(
 def test_token_for_one_channel_is_that_of_the_visitor(server: Server, unique: str) -> None:
     visitor, pk = log_in(server, unique)
     channel = f"$lounge:{unique}"
-
     answer = post(server, "subscribe", {"channel": channel}, visitor=visitor).json()
-
     assert answer.keys() == {"token"}
     found = claims(answer["token"])
     assert found.pop("exp") <= time.time() + LIFETIME

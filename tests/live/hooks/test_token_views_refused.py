@@ -86,9 +86,7 @@ def test_content_type_other_than_json_is_415(
     # servers look into these themselves
     is_form = value is not None and value.startswith("multipart")
     body = FILES if is_form else json.dumps(QUESTION).encode()
-
     response = post(server, view, body, visitor=visitor, headers=headers)
-
     assert response.status_code == 415
     assert not is_answered(response)
 
@@ -136,9 +134,7 @@ def test_page_of_an_allowed_origin_is_answered(
     server = serve(environment=environment(tmp_path_factory, "lounge"), **ANONYMOUS)
     visitor, _ = log_in(server)
     headers = HEADERS | {"Origin": ELSEWHERE}
-
     response = post(server, view, QUESTION, visitor=visitor, headers=headers)
-
     assert is_answered(response)
     # what other origins may read is for the site to say
     assert not any(name.startswith("access-control-") for name in response.headers)
@@ -160,9 +156,7 @@ def test_preflight_of_another_origin_is_refused(server: Server, visitor: Visitor
         "Access-Control-Request-Method": "POST",
         "Access-Control-Request-Headers": "content-type,x-requested-with",
     }
-
     response = visitor.http.options("/centrifuge/subscribe", headers=asks)
-
     assert response.status_code == 405
     assert not any(name.startswith("access-control-") for name in response.headers)
 
@@ -228,9 +222,7 @@ def test_more_channels_than_a_connection_may_have_are_400(
 ) -> None:
     """`client_channel_limit` is 128, as by default."""
     channels = [f"$lounge:free-{number}" for number in range(count)]
-
     response = post(server, "subscribe", {"client": "C", "channels": channels}, visitor=visitor)
-
     assert response.status_code == status
     if status == 200:
         assert [each["channel"] for each in response.json()["channels"]] == channels

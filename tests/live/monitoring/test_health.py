@@ -24,11 +24,9 @@ def test_process_that_serves_is_alive_and_ready(
     serve: Callable[..., Server], server_name: str, place: str, path: str
 ) -> None:
     server = serve(server=server_name, health=True)
-
     answer = post(server, method="GET", path=place + path, headers={})
     head = post(server, method="HEAD", path=place + path, headers={})
     refused = post(server, method="POST", path=place + path, headers={})
-
     assert (answer.status, answer.body) == (200, b"ok\n")
     assert "no-store" in answer.headers["Cache-Control"]
     assert (head.status, head.body, refused.status) == (200, b"", PLACES[place])

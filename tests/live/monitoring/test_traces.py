@@ -104,7 +104,5 @@ async def test_clients_and_connections_have_no_spans(
     await client.result("publish", {"channel": f"open:{unique}", "data": 1})
     await client.publication()
     wait_until(lambda: spans(server, "deliver open"), what="the span of the delivery")
-
     answer = post(server, method="GET", path="/spans", headers={})
-
     assert {span["name"] for span in json.loads(answer.body)} == {"publish open", "deliver open"}

@@ -167,9 +167,7 @@ async def test_reason_is_cut_to_what_a_close_frame_can_carry(
 ) -> None:
     client = await connect(serve(**proxied(application)))
     application.answer("/rpc", {"disconnect": {"code": 4001, "reason": letter * 1000}})
-
     await client.send(*asking("rpc", unique))
-
     code, text = await client.closed()
     reason = json.loads(text)["reason"]
     assert code == 4001

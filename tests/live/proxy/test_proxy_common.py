@@ -177,11 +177,9 @@ async def test_one_endpoint_alone_may_get_the_meta(
 ) -> None:
     token = connection_token(unique, meta={"plan": "gold"})
     server = serve(**proxied(application), proxy_rpc_include_connection_meta=True)
-
     client = await connect(server, token=token)
     for kind in ("rpc", "publish"):
         await ask(client, kind, unique)
-
     told = {request.path: request.json.get("meta") for request in application.requests}
     assert told == {"/rpc": {"plan": "gold"}, "/publish": None}
 
@@ -264,9 +262,7 @@ async def test_headers_of_the_handshake_itself_are_never_passed_on(
     client = await connect(
         serve(**proxied(application)), additional_headers={"Content-Length": "0"}
     )
-
     assert (await ask(client, "rpc", unique))["result"] == {}
-
     request = application.only_request()
     assert request.headers.get_all("Host") == [f"127.0.0.1:{application.server_port}"]
     assert request.headers.get_all("Content-Length") == [str(len(request.body))]
@@ -280,9 +276,7 @@ async def test_header_that_came_twice_is_passed_on_as_one_list(
     repeated = [("X-Forwarded-For", "192.0.2.1"), ("X-Forwarded-For", "192.0.2.2")]
     server = serve(server=way, **proxied(application))
     client = await connect(server, additional_headers=repeated)
-
     await ask(client, "rpc", unique)
-
     (received,) = application.only_request().headers.get_all("X-Forwarded-For", [])
     assert [part.strip() for part in received.split(",")] == ["192.0.2.1", "192.0.2.2"]
 

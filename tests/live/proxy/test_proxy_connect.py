@@ -34,11 +34,9 @@ async def test_body_is_that_of_the_reference(
     serve: Serve, connect: Connect, application: Application
 ) -> None:
     client = await connect(serve(**proxied(application)), connected=False)
-
     result = await client.result(
         "connect", {"data": {"lang": "de"}, "name": "js", "version": "1.0"}
     )
-
     assert application.only_request().body.decode() == (
         '{"client":"C","transport":"websocket","protocol":"json","encoding":"json",'
         '"data":{"lang":"de"},"name":"js","version":"1.0"}'
@@ -162,9 +160,7 @@ async def test_answer_without_a_result_makes_an_anonymous_client_where_that_is_a
     server = serve(**refreshing(application))  # client_anonymous is on
     client = await connect(server, connected=False)
     application.answer("/connect", answer)
-
     await client.result("connect")
-
     channel = f"anonymous:{unique}"
     await client.result("subscribe", {"channel": channel})
     (info,) = server.api("presence", channel=channel)["result"]["presence"].values()
@@ -178,9 +174,7 @@ async def test_result_without_a_user_is_an_anonymous_client_anywhere(
     server = serve(**proxied(application))  # client_anonymous is off
     client = await connect(server, connected=False)
     application.answer("/connect", {"result": result})
-
     await client.result("connect")
-
     channel = f"anonymous:{unique}"
     await client.result("subscribe", {"channel": channel})
     (info,) = server.api("presence", channel=channel)["result"]["presence"].values()

@@ -36,9 +36,7 @@ async def test_redirect_that_makes_it_a_get_is_followed_without_the_body(
     client = await connect(serve(**proxied(application)), additional_headers={"Cookie": "a=1"})
     application.answer("/rpc", status=status, headers={"Location": application.url("/moved")})
     application.answer("/moved", {"result": {"data": "moved"}})
-
     assert (await ask(client, "rpc", unique))["result"] == {"data": "moved"}
-
     second = application.requests[1]
     assert (second.method, second.body) == ("GET", b"")
     assert "Content-Type" not in second.headers
@@ -112,11 +110,9 @@ async def test_cookies_of_an_answer_are_not_kept_for_the_next_client(
     server = serve(**proxied(application))
     one, other = await connect(server), await connect(server)
     application.answer("/rpc", headers={"Set-Cookie": "session=of-one; Path=/"})
-
     await ask(one, "rpc", unique)
     await ask(other, "rpc", unique)
     await ask(one, "rpc", unique)
-
     assert ["Cookie" in request.headers for request in application.requests] == [False] * 3
 
 
@@ -124,9 +120,7 @@ async def test_credentials_and_query_of_the_url_are_sent(
     serve: Serve, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(serve(**refreshing(application)))
-
     assert (await ask(client, "rpc", unique))["result"] == {}
-
     request = application.only_request()
     assert request.path == "/rpc?key=in-the-query"
     # operator:in-the-url (RFC 7617)

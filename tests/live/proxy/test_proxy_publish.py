@@ -36,9 +36,7 @@ async def test_body_says_user_channel_and_data(
 ) -> None:
     client = await connect(serve(**proxied(application)), user=unique)
     channel = f"proxied_publish:{unique}"
-
     await client.result("publish", {"channel": channel, "data": b'{"b": 1.0, "a": [ "x" ]}'})
-
     assert application.only_request().body.decode() == (
         f'{{"client":"{client.client}","transport":"websocket","protocol":"{format_name}",'
         f'"encoding":"json","user":"{unique}","channel":"{channel}",'
@@ -53,9 +51,7 @@ async def test_data_of_binary_encoding_travel_as_base64(
     format_name = "protobuf" if "protobuf" in query else "json"
     client = await connect(serve(**proxied(application)), query=query, format_name=format_name)
     text = b'{"text": "with  spaces"}'
-
     await client.result("publish", {"channel": f"proxied_publish:{unique}", "data": text})
-
     body = application.only_request().json
     assert list(body)[4:] == ["user", "channel", "b64data"]
     assert base64.b64decode(body["b64data"]) == text
@@ -93,9 +89,7 @@ async def test_answer_decides_what_is_published_whatever_the_encoding(
     client, witness = await connect(server, query=query), await connect(server)
     await witness.result("subscribe", {"channel": channel})
     application.answer("/publish", answer)
-
     assert await client.result("publish", {"channel": channel, "data": DATA}) == {}
-
     publication = await witness.publication()
     assert publication == {"data": expected, "info": info_of(client)}
 
@@ -108,9 +102,7 @@ async def test_replaced_data_keep_their_spelling(
     client = await connect(server)
     await client.result("subscribe", {"channel": channel})
     application.answer("/publish", b'{"result":{"data": {"b": 1.0, "a": 123456789012345678901} }}')
-
     await client.result("publish", {"channel": channel, "data": DATA})
-
     assert '"data":{"b":1.0,"a":123456789012345678901}' in str(client.frames)
 
 
@@ -134,9 +126,7 @@ async def test_nothing_is_published_when_the_answer_refuses_or_cannot_be_used(
     client, witness = await connect(server), await connect(server)
     await witness.result("subscribe", {"channel": channel})
     application.answer("/publish", answer)
-
     error = await client.error("publish", {"channel": channel, "data": DATA})
-
     assert error == answer.get("error", INTERNAL_ERROR)
     await witness.quiet()
 

@@ -98,9 +98,7 @@ async def test_connection_of_the_connect_endpoint_is_asked_about(
     application.answer("/connect", {"result": {"user": unique, "expire_at": expires_at}})
     application.answer("/refresh", {"result": {"expire_at": in_an_hour()}})
     client = await connect(server, user=None)
-
     (request,) = await asked(application)
-
     assert time.time() >= expires_at
     assert (request.json["client"], request.json["user"]) == (client.client, unique)
     await stays(client)
@@ -268,9 +266,7 @@ async def test_failed_call_leaves_the_connection_open(
 ) -> None:
     application.answers["/refresh"] = failure
     client, _ = await connect_expiring(connect, server, SOON)
-
     await known_to_ask_later(server, client)
-
     if failure.when is not None:
         failure.when.set()
     await stays(client)

@@ -167,10 +167,8 @@ async def test_protobuf_client_gets_the_original_bytes(
 ) -> None:
     client = await connect(serve(**proxied(application)), format_name="protobuf")
     application.answer("/rpc", b'{"result": {"data": {"b":  1.0} }}')
-
     await client.send("rpc", {"method": "m"})
     (reply,) = undelimit(await client.socket.recv(decode=False))
-
     assert (
         client_pb2.RPCResult.FromString(client_pb2.Reply.FromString(reply).result).data
         == b'{"b":  1.0}'

@@ -30,9 +30,7 @@ async def test_body_says_user_and_channel(
 ) -> None:
     client = await connect(serve(**proxied(application)), user=unique)
     channel = f"proxied:{unique}"
-
     await client.result("subscribe", {"channel": channel, **token})
-
     assert application.only_request().body.decode() == (
         f'{{"client":"{client.client}","transport":"websocket","protocol":"{format_name}",'
         f'"encoding":"json","user":"{unique}","channel":"{channel}"}}'
@@ -61,10 +59,8 @@ async def test_answer_without_a_refusal_allows_it_for_good(
     server = serve(**proxied(application))
     client = await connect(server)
     application.answer("/subscribe", answer)
-
     # no `expires`: it does not expire
     assert await client.result("subscribe", {"channel": f"proxied:{unique}"}) == {}
-
     server.publish(f"proxied:{unique}", 1)
     assert (await client.publication())["data"] == 1
 
@@ -128,9 +124,7 @@ async def test_b64info_of_the_result_counts_in_binary_encoding(
     client = await connect(server, query="encoding=binary")
     encoded = base64.b64encode(b'{"role": "owner"}').decode()
     application.answer("/subscribe", {"result": {"info": "plain", "b64info": encoded}})
-
     await client.result("subscribe", {"channel": channel})
-
     presence = (await client.result("presence", {"channel": channel}))["presence"]
     assert presence[client.client]["chan_info"] == {"role": "owner"}
 

@@ -67,7 +67,6 @@ async def test_timeout_holds_for_a_body_that_does_not_end(
     client = await connect(serve(**proxied(application)))
     too_late = threading.Event()
     application.answer("/rpc", between=too_late)
-
     try:
         assert (await ask(client, "rpc", unique))["error"] == INTERNAL_ERROR
     finally:
@@ -82,7 +81,6 @@ async def test_timeout_of_0_is_none(
     application.answer("/rpc", {"result": {"data": "late"}}, when=release)
     timer = threading.Timer(TIMEOUT + 0.5, release.set)
     timer.start()
-
     assert (await ask(client, "rpc", unique))["result"] == {"data": "late"}
     timer.join()
 
@@ -172,10 +170,8 @@ async def test_commands_of_one_client_wait_for_its_call(
     client = await connect(serve(**proxied(application)))
     release = threading.Event()
     application.answer("/rpc", when=release)
-
     rpc, ping = await client.send_together(asking("rpc", unique), ("ping", None))
     wait_until(lambda: application.waiting == 1)
     release.set()
     await client.reply(ping)
-
     assert [reply["id"] for reply in client.received[1:]] == [rpc, ping]

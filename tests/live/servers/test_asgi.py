@@ -173,13 +173,11 @@ async def test_broken_options_are_logged_and_leave_the_site_s_pages_alone(
     own_server: Callable[..., Server], server_name: str, options: dict[str, Any]
 ) -> None:
     server = own_server(server=server_name, **options)
-
     for _ in range(2):
         answer = post(server, method="GET", path="/hello", headers={})
         assert (answer.status, answer.body) == (200, b"hello")
     assert await turned_away(server.socket) in (503, 3004)
     assert post(server, line("info")).status == 503
-
     assert server.log.count("Could not start the real-time service") == 1
     assert post(server, method="GET", path="/hello", headers={}).status == 200
 
@@ -298,10 +296,8 @@ async def test_site_without_daphne_works_under_uvicorn(
     server = serve(server="uvicorn", environment=environment)
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": unique})
-
     server.publish(unique, 1)
     server.api("disconnect", user=unique)
-
     assert await client.publication() == {"data": 1}
     assert await client.closed() == (3012, '{"reason":"force disconnect","reconnect":false}')
 
@@ -362,6 +358,5 @@ async def test_runserver_closes_clients_with_shutdown_when_it_ends(tmp_path: Pat
     token = issue.connection_token(load({"token_hmac_secret_key": secret}), "17")
     async with open_client(process.socket, token=token) as client:
         stopped = asyncio.create_task(asyncio.to_thread(process.stop))
-
         assert await client.closed() == SHUTDOWN
         await stopped

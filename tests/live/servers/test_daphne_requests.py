@@ -110,12 +110,10 @@ async def test_request_is_refused_by_its_head_before_the_body_comes(
     server: Server, path: str, headers: dict[str, str], length: dict[str, str], status: int
 ) -> None:
     asking = {**headers, **length, "Expect": "100-continue"}
-
     exchange = await open_exchange(server, "POST", path, headers=asking)
     await exchange.begin()
     body = await exchange.rest()
     await exchange.close()
-
     assert exchange.status == status
     assert exchange.headers["connection"] == "close"
     assert len(body) == int(exchange.headers["content-length"])
@@ -136,13 +134,11 @@ async def test_announced_body_above_the_limit_is_refused_before_it_comes(
 
 async def test_body_in_chunks_is_refused_at_the_limit(server: Server) -> None:
     headers = {**AUTHORIZED, "Transfer-Encoding": "chunked"}
-
     exchange = await open_exchange(server, "POST", "/api", headers=headers)
     await exchange.write(b"%x\r\n%b\r\n" % (API_LIMIT, b" " * API_LIMIT))
     await exchange.write(b"1\r\n \r\n")
     await exchange.begin()
     await exchange.close()
-
     assert exchange.status == 413
 
 

@@ -80,9 +80,7 @@ async def test_small_and_large_publications_arrive_whole_and_in_order(
     await client.result("subscribe", {"channel": unique})
     # around the lengths at which a frame's header and a varint grow
     sizes = [0, 1, 60, 100, 125, 126, 127, 128, 200, 16_000, 65_400, 65_536, 70_000, 200_000]
-
     await publish_many(server, unique, ["é" * (size // 2) for size in sizes])
-
     received = [await client.publication() for _ in sizes]
     assert [publication["data"] for publication in received] == ["é" * (s // 2) for s in sizes]
 
@@ -113,11 +111,9 @@ async def test_client_that_reads_late_loses_nothing(
     await late.result("subscribe", {"channel": unique})
     canary = await join()
     await canary.result("subscribe", {"channel": unique})
-
     for number in range(COUNT):
         await asyncio.to_thread(server.publish, unique, {"n": number, "text": LARGE})
         assert (await canary.publication())["data"]["n"] == number
-
     assert numbers([await late.push() for _ in range(COUNT)]) == list(range(COUNT))
 
 

@@ -55,7 +55,6 @@ def is_alive(pid: int) -> bool:
 async def test_clients_miss_nothing_while_all_workers_are_restarted(supervised: Server) -> None:
     async with crowd(supervised, 2 * CLIENTS) as groups:
         await restart(supervised, groups, 2)
-
         for group in groups:
             assert group.publishers.failures == []
             assert set(group.subscribers.closes) <= {3001}
@@ -87,10 +86,8 @@ async def test_workers_stay_where_new_ones_cannot_start(supervised: Server, tmp_
     before = workers_of(supervised)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "redis_prefix": 17}))
-
     os.kill(supervised.pid, signal.SIGHUP)
     wait_until(lambda: "Rolling restart stopped" in supervised.log, what="the reason")
-
     assert "redis_prefix" in supervised.log.rpartition("Rolling restart stopped")[2]
     assert workers_of(supervised) == before
     assert "result" in supervised.api("info")
@@ -139,13 +136,11 @@ def test_reason_is_told_where_the_service_cannot_start(
 
 def test_second_address_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "service.sock"
-
     ended = run_python(
         ["-m", "realtime", "--uds", str(path), "-p", "0", "tests.site.asgi:application"],
         ROOT,
         {**os.environ, "DJANGO_SETTINGS_MODULE": "tests.settings"},
     )
-
     assert (ended.returncode, path.exists()) == (1, False)
     assert "listens at one address" in ended.stderr
 

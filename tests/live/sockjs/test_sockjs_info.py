@@ -126,7 +126,6 @@ async def test_origin_that_is_not_allowed_gets_no_cors_headers(quick: Server) ->
         await request(quick, "GET", "/info", headers=headers)
         for headers in ({"Origin": "https://other.example"}, {"Origin": ALLOWED_ORIGIN}, {})
     ]
-
     assert [answer.status for answer in (refused, allowed, none)] == [200, 200, 200]
     assert not [name for name in refused.headers if name.startswith("access-control")]
     assert_readable(allowed.headers, ALLOWED_ORIGIN)
@@ -149,9 +148,7 @@ async def test_preflight_request_is_answered_for_a_year(
     server: Server, path: str, methods: str
 ) -> None:
     headers = {"Origin": "http://page.example", "Access-Control-Request-Method": methods[-4:]}
-
     answer = await request(server, "OPTIONS", path, headers=headers)
-
     assert (answer.status, answer.body) == (204, b"")
     assert answer.headers["access-control-allow-methods"] == methods
     assert answer.headers["access-control-max-age"] == str(YEAR)
@@ -191,7 +188,6 @@ async def test_iframe_page_is_not_there_unless_it_is_asked_for(server: Server, n
 @pytest.mark.parametrize("query", ["", "?t=1234"])
 async def test_iframe_page_names_who_may_frame_it(quick: Server, name: str, query: str) -> None:
     answer = await request(quick, "GET", f"/{name}.html{query}")
-
     assert answer.status == 200
     assert answer.headers["content-type"] == HTML
     assert answer.headers["cache-control"] == "public, no-cache"
@@ -262,7 +258,6 @@ async def test_other_verb_is_refused_with_those_that_are_known(
     known = set(verbs.split(", "))
     for method in {"GET", "POST", "PUT", "DELETE", "HEAD", "PATCH"} - known:
         answer = await request(server, method, path)
-
         assert (answer.status, answer.body) == (405, b""), method
         assert "content-type" not in answer.headers
         allowed = set(answer.headers["allow"].split(", "))
@@ -281,12 +276,10 @@ async def test_sockjs_can_be_turned_off(serve: Callable[..., Server]) -> None:
 
 async def test_sockjs_can_be_moved(serve: Callable[..., Server]) -> None:
     server = serve(sockjs_handler_prefix="/moved/sock.js")
-
     statuses = []
     for path in ("/moved/sock.js/info", "/moved/sock.js", f"{PREFIX}/info", "/moved/sockxjs/info"):
         exchange = await open_exchange(server, "GET", path)
         await exchange.begin()
         statuses.append(exchange.status)
         await exchange.close()
-
     assert statuses == [200, 301, 404, 404]

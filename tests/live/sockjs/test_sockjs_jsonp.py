@@ -42,7 +42,6 @@ async def test_response_calls_the_callback_with_the_frame(server: Server) -> Non
     answer = await request(
         server, "GET", Session(server).path("jsonp") + "?c=%63allback", None, {"Origin": ORIGIN}
     )
-
     assert (answer.status, answer.body) == (200, b'callback("o");\r\n')
     assert answer.headers["content-type"] == SCRIPT
     assert_not_cached(answer.headers)

@@ -88,10 +88,8 @@ async def test_session_is_whose_cookie_its_first_request_has(
 ) -> None:
     username, pk = await asyncio.to_thread(create_user, server)
     visitor = await asyncio.to_thread(Visitor, server, username)
-
     headers = headers | {"Cookie": visitor.headers["Cookie"]}
     frames = await begin(server, transport, headers, f"x#{pk}")
-
     [connected], [subscribed] = map(replies, frames)
     assert "error" not in connected
     assert "error" not in subscribed, "only this user may subscribe"
@@ -134,10 +132,8 @@ async def test_cookie_that_any_page_may_have_sent_begins_no_session(
     username, _ = await asyncio.to_thread(create_user, server)
     visitor = await asyncio.to_thread(Visitor, server, username)
     session = Session(server)
-
     exchange = await session.ask(transport, **headers, Cookie=visitor.headers["Cookie"])
     await exchange.begin()
-
     assert exchange.status == 403
     await exchange.close()
     assert (await session.post(b'["{}"]')).status == 404

@@ -184,7 +184,6 @@ async def test_unknown_verb_is_refused(server: Server) -> None:
 )
 async def test_odd_queries_are_answered(server: Server, query: str) -> None:
     answer = await request(server, "GET", Session(server).path("jsonp") + query)
-
     assert answer.status in (200, 400, 500)
     assert answer.body in (
         b'a("o");\r\n',

@@ -54,7 +54,6 @@ async def test_response_begins_with_the_prelude_and_an_open_frame(
     session = Session(server)
     async with session.receive(transport, Origin=ORIGIN) as receiver:
         headers = receiver.exchange.headers
-
         assert await receiver.frame() == OPEN
         assert headers["content-type"] == transport.content_type
         assert "content-length" not in headers
@@ -77,7 +76,6 @@ async def test_prelude_of_htmlfile_is_a_page_of_a_kilobyte_that_calls_its_parent
 ) -> None:
     async with Session(server).receive(HTMLFILE) as receiver:
         page = receiver.prelude.decode()
-
     # browsers run no scripts of a page that is shorter
     assert len(page) >= 1024
     assert page.startswith("<!doctype html>")

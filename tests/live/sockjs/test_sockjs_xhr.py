@@ -95,10 +95,8 @@ async def test_polling_response_has_one_frame_and_a_line_break(server: Server) -
 async def test_message_is_one_frame_of_the_protocol(server: Server) -> None:
     session = await Session(server).open()
     await session.send(command(1, "connect"))
-
     async with session.receive(XHR) as receiver:
         text = await receiver.exchange.rest()
-
     [message] = json.loads(text.removeprefix(b"a"))
     assert text.endswith(b"\n")
     assert message.endswith("\n")
@@ -124,9 +122,7 @@ async def test_large_message_comes_whole(server: Server, unique: str) -> None:
 
 async def test_taken_frames_are_answered_with_nothing(server: Server) -> None:
     session = await Session(server).open()
-
     answer = await session.post(json.dumps([command(1, "connect")]).encode(), {"Origin": ORIGIN})
-
     assert (answer.status, answer.body) == (204, b"")
     # browsers take an answer without a type for XML, and complain
     assert answer.headers["content-type"] == TEXT
@@ -149,10 +145,8 @@ CONTENT_TYPES = (
 
 async def test_frames_of_any_content_type_are_taken(server: Server) -> None:
     session = await connected(server)
-
     for number, content_type in enumerate(CONTENT_TYPES, 10):
         await session.send(command(number, "ping"), **{"Content-Type": content_type})
-
     ids: list[int] = []
     while len(ids) < len(CONTENT_TYPES):
         ids += [reply["id"] for reply in replies(await session.poll())]

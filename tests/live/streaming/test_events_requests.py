@@ -113,7 +113,6 @@ async def test_token_opens_channels_that_it_names(server: Server, unique: str) -
         await listener.begun()
         for channel in (f"long:{unique}-not-asked", private):
             await asyncio.to_thread(server.publish, channel, 1)
-
         assert (await listener.event()).name == private
 
 
@@ -166,7 +165,6 @@ async def test_expired_listener_comes_back_and_is_refused(
     async with listening(server, path) as listener:
         await listener.begun()
         assert [event._replace(retry=None) for event in await listener.rest()] == [Event()]
-
     answer = await ask(server, "GET", path, headers={"Last-Event-ID": listener.id})
     assert (answer.status, error(answer.body)) == (401, (109, None))
 

@@ -69,9 +69,7 @@ async def test_payload_with_line_breaks_stays_in_one_event(server: Server, uniqu
     async with streaming(server, SSE, first, "GET") as stream:
         await stream.connected()
         await stream.message()
-
         server.publish(unique, {"text": text})
-
         assert (await stream.message())["push"]["pub"]["data"] == {"text": text}
 
 

@@ -189,9 +189,7 @@ async def test_request_for_no_session_is_refused(
         sent = {**good, **body} if body else {"data": good["data"]}
         if "NODE" in sent:
             del sent["node"]
-
         answer = await ask(one_server, "POST", EMULATION, json.dumps(sent).encode(), JSON_BODY)
-
     assert answer.status == status
 
 

@@ -191,9 +191,7 @@ async def test_refused_connect_ends_the_connection(
 async def test_refused_connect_may_be_a_status(serve: Callable[..., Server], path: str) -> None:
     server = serve(**RECEIVERS, uni_error_mode="transport")
     body = json.dumps(token(ttl=-60)).encode()
-
     answer = await ask(server, "POST", path, body, JSON_BODY)
-
     assert answer.status == 401
     assert json.loads(answer.body) == {"error": {"code": 109, "message": "token expired"}}
     async with receiving(server, path, "POST", token()) as receiver:

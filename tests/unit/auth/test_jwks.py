@@ -204,10 +204,8 @@ async def test_new_key_is_not_wrong_while_the_set_may_not_be_fetched_again(
     with pytest.raises(InvalidToken):
         await user_of(verifier, signed("unknown"))
     endpoint.body = json.dumps({"keys": [jwk(SECOND, "second")]})
-
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed("second", SECOND))
-
     assert endpoint.requests == 1
 
 

@@ -243,9 +243,7 @@ HISTORY: dict[str, Any] = {"history_size": 5, "history_lifetime": 60}
 
 def test_overrides_change_the_options_of_one_subscription() -> None:
     options = ChannelOptions(presence=True, **HISTORY)
-
     changed = Overrides(presence=False, force_recovery=True, join_leave=True).apply(options)
-
     assert (changed.presence, changed.force_recovery, changed.join_leave) == (False, True, True)
     assert not changed.force_push_join_leave
     assert changed.history_size == 5
@@ -311,7 +309,6 @@ async def test_previous_key_is_accepted_too(algorithm: str) -> None:
     verifier = Verifier(
         load({"token_hmac_secret_key": SECRET, "token_hmac_previous_secret_key": PREVIOUS})
     )
-
     for key in (SECRET, PREVIOUS):
         text = token({"sub": "17"}, algorithm, key)
         assert (await verifier.connect(text, NOW)).user == "17"
@@ -363,10 +360,8 @@ async def test_subscription_token_of_a_user_may_leave_the_subscription_for_ever(
 
 async def test_connection_token_made_here_may_describe_its_subscriptions() -> None:
     subs = {"a": {"info": 1, "override": {"presence": {"value": False}}}}
-
     made = connection_token(CONFIG, "17", channels=["b"], subs=subs)
     verified = await Verifier(CONFIG).connect(made, NOW)
-
     assert verified.subs == {
         "b": TokenSubscription(),
         "a": TokenSubscription(info=data("1"), overrides=Overrides(presence=False)),
@@ -376,7 +371,6 @@ async def test_connection_token_made_here_may_describe_its_subscriptions() -> No
 async def test_tokens_made_here_name_audience_and_issuer() -> None:
     config = load({"token_hmac_secret_key": SECRET, "token_audience": "us", "token_issuer": "site"})
     verifier = Verifier(config)
-
     assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"
     for text in (
         subscription_token(config, "C", "a"),

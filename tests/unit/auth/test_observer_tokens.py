@@ -46,9 +46,7 @@ async def test_token_that_was_made_by_hand_is_accepted() -> None:
 async def test_token_that_was_issued_is_accepted_until_it_expires() -> None:
     now = time.time()
     text = issue.observer_token(KEYS[0], ["a", "b:c"], ttl=60)
-
     verified = await Verifier(CONFIG, KEYS).identify(text, now)
-
     assert isinstance(verified, ObserverToken)
     assert verified.channels == ("a", "b:c")
     assert now + 58 <= verified.expires_at <= now + 60

@@ -279,10 +279,8 @@ async def test_sub_of_a_subscription_token_is_not_checked(verifier: Verifier) ->
 
 async def test_connection_token_made_here_is_verified_here(verifier: Verifier) -> None:
     before = time.time()
-
     made = connection_token(CONFIG, "17", ttl=60, info={"a": 1}, channels=["a", "b"])
     verified = await verifier.connect(made, before)
-
     assert (verified.user, verified.channels) == ("17", ("a", "b"))
     assert verified.info is not None
     assert verified.info.json == b'{"a":1}'

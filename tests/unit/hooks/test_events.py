@@ -141,9 +141,7 @@ async def test_receivers_run_on_one_thread_that_is_not_the_loops(
 
 async def test_emit_does_not_wait_for_receivers(events: SiteEvents, receiver: Receiver) -> None:
     receiver.gate.clear()
-
     connect(events, *range(10))
-
     assert not await events.drained(0.05)
     assert receiver.clients() == [0]
     receiver.gate.set()
@@ -292,10 +290,8 @@ async def test_nothing_is_heard_after_the_end_and_no_thread_is_left(receiver: Re
     connect(events, 1)
     thread = signal_threads()[-1]  # another test's may still be ending
     await events.close()
-
     connect(events, 2)
     thread.join(PATIENCE)
-
     assert not thread.is_alive()
     assert receiver.clients() == [1]
 
@@ -337,9 +333,7 @@ async def test_node_that_stops_lets_receivers_hear_and_ends_in_time_where_they_d
     await node.start()
     receiver.gate.clear()
     connect(events, 1, 2)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert receiver.clients() == [1]
 
 

@@ -57,7 +57,6 @@ def test_page_of_another_origin_is_known(page: str, host: str) -> None:
 def test_host_that_is_not_this_site_s_has_no_same_origin(settings: Settings) -> None:
     """A page can name any host of its own, if it makes that name lead here."""
     settings.ALLOWED_HOSTS = [".site.example"]
-
     assert is_same_origin("https://site.example", "site.example")
     assert is_same_origin("https://www.site.example:8000", "www.site.example:8000")
     assert not is_same_origin("https://evil.example", "evil.example")
@@ -83,7 +82,6 @@ def test_page_without_tls_is_another_origin_where_sessions_travel_by_tls_only(
 ) -> None:
     """Who can change what travels without TLS could make any page of the host."""
     settings.SESSION_COOKIE_SECURE = True
-
     assert not is_same_origin("http://site.example", "site.example")
     assert is_same_origin("https://site.example", "site.example")
 

@@ -77,7 +77,6 @@ def test_hooks_and_proxies_do_not_get_these_headers(settings: Settings) -> None:
 def test_every_hook_may_read_cookies_so_only_pages_of_the_site_use_them() -> None:
     hooks = SiteHooks(read({})[0], Registry())
     own, other = {"origin": PAGE}, {"origin": "https://elsewhere.example"}
-
     assert hooks.trusts_page(Handshake(own, PAGE.removeprefix("https://"), is_secure=True))
     assert not hooks.trusts_page(Handshake(other, PAGE.removeprefix("https://"), is_secure=True))
     assert SiteHooks(

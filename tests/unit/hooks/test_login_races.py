@@ -148,7 +148,6 @@ async def test_session_logged_out_while_its_client_is_identified_is_not_let_in(
 ) -> None:
     """Django says so before it removes the session, so reading it again would not help."""
     site.meanwhile = lambda: site.ended(digest(site.key))
-
     assert await site.logins.identify(site.caller()) is None
 
 

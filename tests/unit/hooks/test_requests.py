@@ -21,7 +21,6 @@ def test_credentials_are_not_shown() -> None:
         client="C", user="17", handshake=handshake, channel="room:1", token="secret"
     )
     connecting = ConnectRequest(client="C", user="", handshake=handshake, data={"key": "secret"})
-
     assert "secret" not in f"{asked!r} {connecting!r} {handshake!r}"
     assert "room:1" in repr(asked)
 
@@ -38,7 +37,6 @@ def test_user_who_is_not_active_is_nobody(active: bool) -> None:
 def test_django_user_is_read_once_and_when_it_is_used(django_assert_num_queries: Any) -> None:
     user = User.objects.create_user("ann")
     request = Request(client="C", user=str(user.pk), handshake=Handshake())
-
     with django_assert_num_queries(0):
         found = request.django_user
     with django_assert_num_queries(1):

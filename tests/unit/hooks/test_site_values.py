@@ -143,7 +143,6 @@ def encoder(settings: Any) -> None:
 @pytest.mark.usefixtures("encoder")
 def test_encoder_of_the_site_decides_about_types_that_json_does_not_know() -> None:
     value = {"at": Point(1, 2), "on": date(2026, 11, 2), "name": mark_safe("é")}
-
     expected = {"at": [1, 2], "on": "02.11.2026", "name": "é"}
     assert json.loads(to_payload(value).raw) == expected
     info = Connected(info=Data(value), data=value).identity()

@@ -67,9 +67,7 @@ async def read(node: Node) -> dict[str, Any]:
 @pytest.mark.parametrize("name", PARSERS)
 async def test_text_has_each_metric_of_the_table_and_no_other(node: Node, name: str) -> None:
     accept, parse = PARSERS[name]
-
     families = list(parse(exposition.text(await read(node), accept).body.decode()))
-
     described = {
         (each.name + ("_total" if each.type == COUNTER else ""), each.type, each.documentation)
         for each in families
@@ -131,8 +129,6 @@ def test_tally_counts_labels_beyond_its_bound_together() -> None:
     for code in range(Tally.MAX_LABELS + 5):
         tally.add("rpc", str(code))
     tally.add("rpc", "0")
-
     counts = tally.counts()
-
     assert len(counts) == Tally.MAX_LABELS + 1
     assert (counts["rpc", "0"], counts[Tally.OTHER, Tally.OTHER]) == (2, 5)

@@ -60,11 +60,9 @@ async def test_node_whose_engine_fails_is_not_ready_until_it_answers(
     readiness = Readiness()
     engine.failing.add(QUESTION)
     failed = await readiness.of(node)
-
     engine.failing.clear()
     remembered = await readiness.of(node)
     await clock.advance(REMEMBERED)
-
     assert (failed, remembered, await readiness.of(node)) == (False, False, True)
 
 

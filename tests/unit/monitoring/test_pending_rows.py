@@ -63,10 +63,8 @@ async def test_failure_is_one_line_of_the_log_and_leaves_the_rows_out(
 ) -> None:
     rows, counter = CountedRows(), Counter()
     rows.error = ConnectionError("gone")
-
     with caplog.at_level(logging.WARNING):
         assert ROWS not in await counter.read(rows)
         counter._ask_at = 0.0
         assert ROWS not in await counter.read(rows)
-
     assert caplog.messages == ["Pending rows could not be counted: gone"]

@@ -74,9 +74,7 @@ def test_event_id_has_the_positions() -> None:
 async def test_event_id_is_there_for_coroutines() -> None:
     expected = await asyncio.to_thread(publish_before, "orders:1")
     request = request_begun(**{"realtime.at": time.time()})
-
     text = await aevent_id(request, ["orders:1"])
-
     assert since_of(f"since={text}") == {
         "orders:1": StreamPosition(expected["offset"], expected["epoch"])
     }

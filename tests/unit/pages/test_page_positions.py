@@ -174,9 +174,7 @@ def test_name_of_the_type_of_a_page_may_be_in_capitals() -> None:
 
 def test_element_has_a_name_for_scripts() -> None:
     text = """{% load realtime %}{% realtime_channel "orders:42" as='"><b>' %}"""
-
     html = Client().get("/page", {"text": text}).content.decode()
-
     assert 'data-realtime-channel="&quot;&gt;&lt;b&gt;"' in html
     assert "offset" in elements(html)[0]
 
@@ -185,7 +183,6 @@ def test_name_that_a_visitor_made_up_has_no_position() -> None:
     response = Client().get(
         "/page", {"text": site.MANY, "name": ["orders:ä", "orders:" + 300 * "x"]}
     )
-
     assert response.status_code == 200
     assert ["offset" in each for each in elements(response.content)] == [
         False, False, True, False, False

@@ -100,11 +100,9 @@ async def test_body_gets_time_for_what_has_come(clock: Clock) -> None:
     async with open_node(clock, **OPTIONS) as node:
         request = Half(node, STREAMS[0])
         await request.part(2 * BODY_RATE)
-
         await clock.advance(BODY_TIMEOUT + 1)
         assert not request.task.done()
         await clock.advance(1)
-
         await eventually(request.task.done)
         assert request.status == 408
 

@@ -146,9 +146,7 @@ def test_frame_goes_behind_what_the_transport_is_writing(
     transport.doWrite()
     assert transport.dataBuffer
     assert not transport._tempDataBuffer
-
     backlog = protocol.write_frame(b"frame")
-
     assert backlog == len(buffered(transport)) > len(b"frame")
     assert received(ends[1]) + buffered(transport) == LARGE + b"frame"
 
@@ -263,7 +261,6 @@ def test_message_above_the_limit_is_refused_by_its_announced_length(
     protocol: AdvisingProtocol, frames: list[bytes]
 ) -> None:
     protocol.limit_messages(1000, TOO_LARGE)
-
     for frame in frames:
         protocol.dataReceived(frame)
     assert events(protocol) == [TOO_LARGE]
@@ -323,11 +320,9 @@ async def test_daphne_that_lacks_something_names_no_root_path(
 
 def test_connection_has_the_options_of_its_factory() -> None:
     factories = [make_factory(autoPingInterval=seconds) for seconds in (7, 8)]
-
     protocols = [
         open_connection(factory, StringTransport()) for factory in (*factories, *factories)
     ]
-
     assert [protocol.autoPingInterval for protocol in protocols] == [7, 8, 7, 8]
     assert not any("autoPingInterval" in vars(protocol) for protocol in protocols)
     assert type(protocols[0]) is type(protocols[2])

@@ -105,9 +105,7 @@ async def test_application_gets_the_body_as_it_was_sent(
 ) -> None:
     body = random.Random(size).randbytes(size)
     site.may_read.set()
-
     connection.post(body, chunked=chunked)
-
     async with asyncio.timeout(5):
         assert await site.ended == "http.request"
     assert hashlib.sha256(b"".join(site.parts)).digest() == hashlib.sha256(body).digest()
@@ -237,9 +235,7 @@ async def test_refused_connection_takes_no_further_request(
     connection.post(b"a")
     assert connection.is_closing()
     before = connection.written
-
     connection.post(b"b")
     connection.lose()
-
     assert connection.written == before
     assert not connection.clock.getDelayedCalls()

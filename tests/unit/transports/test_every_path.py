@@ -27,7 +27,6 @@ def test_path_that_no_url_has_leaves_the_service_at_its_default(
     option: str, path: str, paths: list[str]
 ) -> None:
     readable = every_path(read({option: path, "metrics_key": "k" * 16})[0])
-
     assert [
         each
         for each in paths

@@ -36,7 +36,6 @@ def test_file_of_a_process_that_has_ended_is_replaced(tmp_path: Path) -> None:
     path = tmp_path / "socket"
     listen_at_path(path).close()
     stale = path.stat().st_ino
-
     with listen_at_path(path):
         assert path.is_socket()
         assert (path.stat().st_ino, path.stat().st_mtime_ns) != (stale, 0)
@@ -49,7 +48,6 @@ def test_file_of_a_process_that_listens_is_not_taken(tmp_path: Path) -> None:
     with listen_at_path(path) as first:
         with pytest.raises(CannotListen, match="another process listens there"):
             listen_at_path(path)
-
         with socket.socket(socket.AF_UNIX) as peer:
             peer.connect(str(path))
             first.accept()[0].close()
@@ -61,7 +59,6 @@ def test_file_of_a_process_that_listens_and_is_overrun_is_not_taken(tmp_path: Pa
         first.bind(str(path))
         first.listen(0)
         waiting.connect(str(path))
-
         with pytest.raises(CannotListen, match="another process listens there"):
             listen_at_path(path)
 

@@ -167,10 +167,8 @@ async def test_connection_stays_as_long_as_after_other_requests(
     connection.send(POST)
     site.answer(b"answer")
     await eventually(lambda: not server.connections)
-
     server.reactor.pump([1] * (IDLE - 1))
     assert not connection.transport.disconnecting
-
     server.reactor.advance(1)
     assert connection.transport.disconnecting
 
@@ -216,11 +214,9 @@ async def test_application_hears_that_the_peer_has_gone(
 ) -> None:
     connection.send(POST)
     await eventually(lambda: bool(site.events))
-
     connection.transport.protocol._channel.connectionLost(None)
     site.answer(b"answer")
     await eventually(lambda: len(site.events) == 2)
-
     assert site.events[1] == {"type": "http.disconnect"}
     await eventually(lambda: not server.connections)
 
@@ -232,9 +228,7 @@ async def test_daphne_sees_which_applications_outlive_their_connections(
     await eventually(lambda: bool(site.events))
     [running] = server.connections.values()
     assert "disconnected" not in running
-
     connection.transport.protocol._channel.connectionLost(None)
-
     assert "disconnected" in running  # then daphne ends it, if it takes too long
     site.answer(b"answer")
 

@@ -118,11 +118,9 @@ async def test_bytes_before_daphne_s_response_are_bounded(
     connection = connect(HEAD, accepts=False)
     aborted: list[bool] = []
     connection.transport.abortConnection = lambda: aborted.append(True)
-
     connection.send(bytes(HEAD_MAX_BYTES))
     assert not aborted
     connection.send(b"a")
-
     assert aborted
 
 

@@ -143,10 +143,8 @@ async def test_uvicorn_s_application_gets_every_message(
     reader, writer = await open_peer(connections, HEAD)
     await reader.readuntil(b"\r\n\r\n")
     [ours] = connections.open_sockets()
-
     for part in sent:
         ours.data_received(part)
-
     await eventually(lambda: len(site.events) > len(expected))
     assert [event.get("text", event.get("bytes")) for event in site.events[1:]] == expected
     writer.close()
@@ -189,7 +187,6 @@ async def test_uvicorn_refuses_where_the_application_refuses(
     assert site.send is not None
     if status == "418":
         await site.send({"type": "websocket.http.response.body", "body": b"no"})
-
     assert (await answer(peer))["status"].split()[1] == status
     peer[1].close()
 

@@ -110,11 +110,9 @@ async def test_send_may_wait_many_times(server: Server) -> None:
     task, done = in_task(server.in_many_steps())
     await turns(10)
     assert not done
-
     server.gate.set_result("last")
     await task
     await turns()
-
     assert server.steps == ["0", "1", "2", "3", "4", "last"]
     assert done == [task]
 

@@ -189,7 +189,6 @@ def test_frame_is_the_argument_of_a_call_in_htmlfile_and_cannot_end_the_script(
     frame: bytes,
 ) -> None:
     written = htmlfile("cb").wrap(frame).decode()
-
     begin, end = "<script>\np(", ");\n</script>\r\n"
     assert written.startswith(begin)
     assert written.endswith(end)

@@ -48,7 +48,6 @@ async def test_client_is_accepted_and_closed() -> None:
 
 async def test_client_of_sockjs_gets_its_frames() -> None:
     frames = [event.get("text") for event in await turn_away(SockJSConsumer())]
-
     assert frames == [
         None,
         "o",
@@ -68,7 +67,6 @@ async def test_origin_that_is_not_allowed_is_refused_as_ever(
 ) -> None:
     caplog.set_level("INFO")
     events = await turn_away(WebSocketConsumer(), origin)
-
     assert [event["type"] for event in events] == ["websocket.close"]
     assert events[0]["code"] == 1000
     assert [record.getMessage() for record in caplog.records] == [

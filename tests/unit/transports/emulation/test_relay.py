@@ -54,11 +54,9 @@ async def test_polls_at_alternating_nodes_receive_everything_in_order(nodes: Nod
 async def test_stream_at_the_other_node_receives_everything_in_order(nodes: Nodes) -> None:
     one, _ = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
-
     for value in range(500):
         await publish(one, "a", value)
     await eventually(lambda: len(data_in(request.frames)) == 500)
-
     assert data_in(request.frames) == [*range(500)]
     await quiet(nodes, request)
 
@@ -89,11 +87,9 @@ async def test_heartbeat_reaches_the_other_node(nodes: Nodes, clock: Clock) -> N
     visitor = nodes.visitor()
     await visitor.poll(nodes.nodes[0])
     request = await stream(nodes, visitor)
-
     for _ in range(int(HEARTBEAT_DELAY / WATCH_INTERVAL) + 1):
         await clock.advance(WATCH_INTERVAL)
         await turns(20)
-
     await request.has(HEARTBEAT)
     await quiet(nodes, request)
 
@@ -102,9 +98,7 @@ async def test_close_frame_reaches_the_other_node_and_is_repeated_there(nodes: N
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = await stream(nodes, visitor)
-
     await one.disconnect_user("")
-
     assert await request.end() == [FORCED]
     assert request.ended
     assert [await visitor.poll(other), await visitor.poll(one)] == [FORCED, FORCED]
@@ -119,9 +113,7 @@ async def test_second_receiver_is_refused_at_either_node(
     visitor = await three.subscriber(one)
     request = visitor.receive(three.nodes[first])
     await turns(40)
-
     assert await visitor.poll(three.nodes[second]) == BUSY
-
     await publish(one, "a", 1)
     await eventually(lambda: data_in(request.frames) == [1])
     await quiet(three, request)
@@ -204,7 +196,6 @@ async def test_send_to_a_session_that_ended_is_denied_at_the_other_node(
     visitor = nodes.visitor()
     await visitor.poll(one)
     await clock.advance(SESSION_TIMEOUT)
-
     assert await visitor.say(other, CONNECT) == 404
     await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.cluster.claims)

@@ -103,7 +103,6 @@ async def test_receiver_whose_detach_was_lost_is_found_gone_when_the_next_one_co
     nodes.engines[1].broker.lose(relay_messages.Detach)
     await request.leave()
     await turns(20)
-
     assert await visitor.poll(other) == INTERRUPTED
 
 
@@ -147,10 +146,8 @@ async def test_response_that_ended_is_not_watched(nodes: Nodes, clock: Clock) ->
     visitor = await nodes.subscriber(one)
     await publish(one, "a", 1)
     await visitor.poll(other)
-
     await clock.advance(2 * WATCH_INTERVAL)
     await turns(20)
-
     assert nodes.engines[1].broker.count(relay_messages.WatchReceiver) == 0
 
 
@@ -196,9 +193,7 @@ async def test_session_ends_when_the_relay_node_died_and_no_request_comes(
     one, other = nodes.nodes
     request = await stream(nodes, await nodes.subscriber(one))
     await nodes.die(other)
-
     await clock.advance(UNWATCHED_TIMEOUT)
-
     await eventually(lambda: not one._connections)
     await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.cluster.claims)

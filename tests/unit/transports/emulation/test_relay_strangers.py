@@ -60,9 +60,7 @@ async def test_client_whose_other_cookies_change_goes_on(nodes: Nodes, at: int) 
     visitor, cookie = await begin(nodes, FIRST)
     value, *attributes = cookie.split("; ")
     assert attributes == ["Max-Age=86400", "HttpOnly"], "no path: that of the session counts"
-
     visitor.cookie = f"visitor=signed-anew; _analytics=2; {value}; realtime_session=of-a-subdomain"
-
     assert await visitor.say(nodes.nodes[at], CONNECT) == 204
     assert ids_in([await visitor.poll(nodes.nodes[at])]) == [1]
 

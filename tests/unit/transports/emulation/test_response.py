@@ -227,10 +227,8 @@ async def test_rest_of_the_request_is_ignored() -> None:
     for _ in range(3):
         peer.arriving.put_nowait({"type": "http.request", "body": b"x", "more_body": True})
     await turns(10)
-
     peer.response.write(b"o")
     await eventually(lambda: peer.body.endswith(b"o\n"))
-
     peer.response.finish()
     assert await peer.good_end()
 
@@ -241,12 +239,10 @@ async def test_error_of_the_server_is_raised_and_nothing_goes_on(
 ) -> None:
     peer = Peer(transport)
     peer.error = OSError("the server has no socket any more")
-
     peer.response.write(b"o")
     peer.response.finish()
     with pytest.raises(OSError, match="no socket"):
         await peer.good_end()
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
 
 

@@ -43,10 +43,8 @@ async def test_messages_wait_for_the_next_receiver(subscribed: Case, node: Node)
     for value in range(3):
         await publish(node, "a", value)
         await turns()
-
     reading = await subscribed.attach()
     await eventually(lambda: bool(reading.frames))
-
     assert len(reading.frames) == 1
     assert data_in(reading.frames) == [0, 1, 2]
 
@@ -55,13 +53,11 @@ async def test_each_polling_receiver_gets_one_frame_and_nothing_is_lost(
     subscribed: Case, node: Node
 ) -> None:
     received: list[Any] = []
-
     for value in range(20):
         await publish(node, "a", value)
         if value % 3 == 0:
             received += data_in([await subscribed.poll()])
     received += data_in([await subscribed.poll()])
-
     assert received == [*range(20)]
 
 
@@ -178,10 +174,8 @@ async def test_session_without_a_receiver_ends_after_five_seconds(
 ) -> None:
     await clock.advance(SESSION_TIMEOUT - 0.1)
     assert (subscribed.ends, len(node.hub.clients)) == (0, 1)
-
     await clock.advance(0.2)
     await eventually(lambda: not node.hub.clients)
-
     assert SESSION_TIMEOUT == 5
     assert subscribed.ends == 1
     assert await subscribed.poll() == ABANDONED
@@ -206,12 +200,10 @@ async def test_ended_session_is_remembered_for_five_seconds_and_then_forgotten_o
     case: Case, clock: Clock
 ) -> None:
     case.session.detach(await case.attach(), interrupted=True)
-
     await clock.advance(SESSION_TIMEOUT - 0.1)
     assert (case.ends, await case.poll()) == (0, INTERRUPTED)
     await clock.advance(0.2)
     assert case.ends == 1
-
     await clock.advance(10 * SESSION_TIMEOUT)
     assert case.ends == 1
 
@@ -241,7 +233,6 @@ async def test_frame_puts_the_heartbeat_off(subscribed: Case, node: Node, clock:
         await clock.advance(HEARTBEAT_DELAY - 1)
         await publish(node, "a", value)
         await turns()
-
     assert HEARTBEAT not in reading.frames
     await clock.advance(HEARTBEAT_DELAY)
     assert reading.frames[-1] == HEARTBEAT
@@ -254,11 +245,9 @@ async def test_next_receiver_gets_its_heartbeat_as_late_as_the_first(
     await clock.advance(HEARTBEAT_DELAY - 1)
     case.session.detach(first, interrupted=False)
     second = await case.attach()
-
     await clock.advance(HEARTBEAT_DELAY - 1)
     assert second.frames == []
     await clock.advance(1)
-
     assert (first.frames, second.frames) == ([OPEN], [HEARTBEAT])
 
 

@@ -49,10 +49,8 @@ async def test_empty_send_is_taken(case: Case) -> None:
 
 async def test_bad_frame_closes_the_session_with_its_code_and_advice(case: Case) -> None:
     reading = await case.attach()
-
     assert await case.say("")
     await eventually(lambda: reading.finishing)
-
     bad_request = r'c[3003,"{\"reason\":\"bad request\",\"reconnect\":false}"]'
     assert reading.frames == [OPEN, bad_request]
     assert await case.poll() == bad_request
@@ -125,10 +123,8 @@ async def test_cancelled_sends_do_not_add_up(held: Held) -> None:
         send = asyncio.create_task(held.case.say(LARGE % number))
         await turns(20)
         send.cancel()
-
     held.go_on()
     assert await held.case.say(PING % 9)
-
     await eventually(lambda: ids_in(held.reading.frames)[-1:] == [9])
     assert ids_in(held.reading.frames) == [1, 2, 3, 9]
 
@@ -156,10 +152,8 @@ async def test_many_small_frames_leave_other_clients_their_turn(case: Case, node
     other = Case(node)
     other_reading = await other.attach()
     assert await case.say(CONNECT, *(PING % number for number in range(2, 3000)))
-
     assert await other.say(CONNECT)
     await eventually(lambda: ids_in(other_reading.frames) == [1])
-
     assert len(ids_in(reading.frames)) < 1000, "the other one had to wait for all of them"
     await eventually(lambda: len(ids_in(reading.frames)) == 2999)
 
@@ -195,10 +189,8 @@ async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> Non
     async with open_node(clock, client_queue_max_size=1000) as node:
         case = Case(node)
         await case.subscribe()
-
         for _ in range(20):
             await publish(node, "a", "x" * 100)
-
         assert await case.poll() == r'c[3008,"{\"reason\":\"slow\",\"reconnect\":true}"]'
         await eventually(lambda: not node.hub.clients)
 
@@ -236,8 +228,6 @@ async def test_end_of_a_client_waits_a_moment_for_a_request_that_reads_it(
     await turns()
     await clock.advance(CLOSE_TIMEOUT - 0.1)
     assert len(node.hub.clients) == 1
-
     await clock.advance(0.2)
-
     await eventually(lambda: not node.hub.clients)
     assert await subscribed.poll() == FORCED

@@ -174,11 +174,9 @@ async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: 
     one, _ = nodes.nodes
     request = nodes.visitor().receive(one)
     await request.has(OPEN)
-
     for _ in range(int(3 * CLAIM_LIFETIME / CLAIM_RENEWAL)):
         await clock.advance(CLAIM_RENEWAL)
         await claimed(nodes, one)
-
     assert nodes.engines[0].calls["claim"] == 1 + 3 * CLAIM_LIFETIME / CLAIM_RENEWAL
     await request.leave()
 
@@ -233,9 +231,7 @@ async def test_session_cannot_begin_while_the_engine_is_away(nodes: Nodes, metho
     request = visitor.receive(nodes.nodes[0], "xhr")
     await request.end()
     assert request.status == 503
-
     engine.failing.clear()
-
     assert await visitor.poll(nodes.nodes[0]) == OPEN
 
 
@@ -245,9 +241,7 @@ async def test_send_is_refused_while_the_engine_is_away(nodes: Nodes, method: st
     visitor = nodes.visitor()
     await visitor.poll(one)
     nodes.engines[1].failing.add(method)
-
     assert await visitor.say(other, CONNECT) == 503
-
     nodes.engines[1].failing.clear()
     assert await visitor.say(other, CONNECT) == 204
 
@@ -257,8 +251,6 @@ async def test_session_goes_on_at_its_own_node_while_the_engine_is_away(nodes: N
     visitor = nodes.visitor()
     await visitor.poll(one)
     nodes.engines[0].failing.update(("claim", "owner", "publish", "subscribe"))
-
     assert await visitor.say(one, CONNECT) == 204
     assert '\\"id\\":1' in await visitor.poll(one)
-
     nodes.engines[0].failing.clear()

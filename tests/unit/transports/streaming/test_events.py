@@ -98,7 +98,6 @@ async def test_id_that_is_none_of_this_stream_is_a_reset(clock: Clock, since: st
         await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
         await publish(node, "news", "2")
         await visit.until("data: 2\n")
-
         assert "data: 1\n" not in visit.text
         assert "event: x" not in visit.text
 
@@ -168,10 +167,8 @@ async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, ho
         visit = Visit(Streaming(), node, "a", "b")
         await eventually(lambda: hooks.asked == ["a"])
         assert visit.sent == []
-
         hooks.may_answer.set()
         await visit.until("id: ")
-
         assert hooks.asked == ["a", "b"]
 
 
@@ -192,7 +189,6 @@ async def test_hook_that_fails_decides_the_answer(
         hooks.may_answer.set()
         visit = Visit(Streaming(), node, "a")
         await visit.serving
-
         assert visit.status == status
         assert text in visit.text
         await eventually(lambda: not node.hub.clients)

@@ -166,7 +166,6 @@ async def test_wrong_channel_is_a_bad_request(clock: Clock) -> None:
         hooks.identity = Identity("17", channels=("unknown:news",))
         receiver = visit(node, "/connection/uni_sse")
         await receiver.serving
-
         assert told(receiver) == (400, 102, "unknown channel")
 
 
@@ -196,7 +195,6 @@ async def test_node_that_stops_while_a_hook_is_asked_is_unavailable(
         node.begin_stop()
         await receiver.serving
         hooks.may_answer.set()
-
         assert told(receiver) == (503, 3001, "shutdown")
 
 

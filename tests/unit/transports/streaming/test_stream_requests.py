@@ -48,7 +48,6 @@ async def test_stream_is_json_unless_the_content_type_is_exactly_that_of_protobu
         query = "format=protobuf"
         stream = Visit(Streaming(), node, HTTP_STREAM, query, CONNECT, content_type(name))
         await stream.until('{"id":1,"connect":{"client":"')
-
         assert stream.headers[b"content-type"] == b"text/plain; charset=utf-8"
         stream.leave()
         await stream.serving
@@ -135,7 +134,6 @@ async def test_head_is_sent_before_connect_is_worked_on(
         node.hooks = Waiting()
         stream = Visit(Streaming(), node, path, "", body)
         await eventually(lambda: len(stream.sent) == 2)  # servers keep a head until there is a body
-
         assert stream.status == 200
         assert stream.text == ("\r\n" if path.endswith("sse") else "")
         stream.leave()

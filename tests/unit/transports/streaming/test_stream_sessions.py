@@ -72,10 +72,8 @@ async def test_frame_goes_to_the_node_that_it_names(nodes: Nodes) -> None:
     one, other = nodes.nodes
     there, here = StreamSessions(one), StreamSessions(other)
     session, client = await open_session(one, there)
-
     assert await here.deliver(one.uid, session, CONNECT)
     await turns()
-
     assert has_connected(client)
     assert not await here.deliver(one.uid, "unknown", CONNECT)
 
@@ -85,10 +83,8 @@ async def test_frames_are_bytes(nodes: Nodes) -> None:
     one, other = nodes.nodes
     there, here = StreamSessions(one), StreamSessions(other)
     session, client = await open_session(one, there)
-
     assert await here.deliver(one.uid, session, b"\xff\x00")
     await turns()
-
     assert client.is_closing()
 
 

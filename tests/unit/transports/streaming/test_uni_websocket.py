@@ -55,13 +55,10 @@ async def test_rest_waits_for_a_slow_peer_and_counts(
 ) -> None:
     left = asyncio.Event()
     transport.when_ready(left.set)
-
     assert transport.send(Frame(b"{}\n[2]\n[22]", binary=False)) == len("{}[2][22]")
     assert (transport.ready, peer.texts) == (False, ["{}"])
-
     peer.reads.set()
     await left.wait()
-
     assert (transport.ready, transport.backlog) == (True, 0)
     assert peer.texts == ["{}", "[2]", "[22]"]
 
