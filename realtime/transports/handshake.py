@@ -1,18 +1,36 @@
-"""What the service keeps of the HTTP request that opens a connection."""
+"""What a request says of its client: which page sent it, from where, and what the service keeps.
+
+Which pages may use the service is one rule for the requests of every transport, `may_use`:
+
+    the request                                    the page that sent it
+    a browser opens its URL as a page              refused
+    it has the header Origin                       that origin
+    a WebSocket without Origin                     none: browsers always send it
+    no Sec-Fetch-Site, and no cookie that counts   none: a program
+    Sec-Fetch-Site: same-origin                    one of the same origin
+    another Sec-Fetch-Site                         refused
+    a cookie, and nothing of the above             the origin in Referer; refused without
+
+A page may use the service if `allowed_origins` has its origin. Where that option is not set, pages
+of the same host may, or any page if neither login sessions nor hooks nor proxies read cookies.
+
+docs/protocol.md, 10.7.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from ipaddress import IPv6Address, ip_address
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, urlsplit
 
 import msgspec
 
-from realtime.node.hooks import Handshake, forwarded_headers
+from realtime.config import origins
+from realtime.config.options import Config
+from realtime.node.hooks import Handshake, Hooks, forwarded_headers
 from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
-from realtime.transports.asgi import UNAVAILABLE, Exchange, Headers, Scope, header
-from realtime.transports.page_origin import implied_origin
+from realtime.transports.asgi import UNAVAILABLE, Exchange, Headers, Scope, cookies, header
 
 HEADERS_MAX_BYTES = 32 * 1024
 """Limit for all headers of a handshake, because each connection keeps some of them. daphne allows
@@ -23,6 +41,99 @@ CREDENTIALS = ("cookie", "authorization")
 
 HEAD_TIMEOUT = 10.0
 """Seconds that the head of an HTTP request may take, and the first one from the connection on."""
+
+SESSION_COOKIE = "realtime_session"
+"""A cookie that the service sets itself; see `emulation.ownership`. It names no user, so a program
+that keeps it is no browser for that."""
+
+NO_SITE = "null"
+"""The origin that no site has."""
+
+
+# which pages may use the service
+
+
+def may_use(config: Config, hooks: Hooks, scope: Scope, *, own_pages: bool = False) -> bool:
+    """Return whether the page that sent a request may use the service, or none did.
+
+    Args:
+        config: the options in force.
+        hooks: what of the site may read cookies.
+        scope: of the request.
+        own_pages: pages of the same origin may, whether or not `allowed_origins` has it.
+    """
+    is_socket = scope["type"] == "websocket"
+    if not is_socket and header(scope, b"sec-fetch-dest") == "document":
+        return False
+    patterns = config.allowed_origins
+    if patterns is None and not hooks.wants_handshake:
+        return True
+    origin = header(scope, b"origin")
+    if origin is None:
+        if is_socket or _is_of_a_program(hooks, scope):
+            return True
+        origin = implied_origin(scope)
+        if origin is None or origin == NO_SITE:
+            return origin is None
+    if own_pages and _is_own(scope, origin):
+        return True
+    if patterns is not None:
+        return origins.is_allowed(origin, patterns)
+    return hooks.trusts_page(_handshake_of(hooks, scope, origin))
+
+
+def _is_of_a_program(hooks: Hooks, scope: Scope) -> bool:
+    """Return whether a request without Origin is none of a browser, or brings nothing of its user.
+
+    Browsers say nothing of the page to a service without TLS.
+    """
+    if header(scope, b"sec-fetch-site") is not None:
+        return False
+    if not hooks.wants_handshake:
+        return True
+    return all(name == SESSION_COOKIE for name, value in cookies(scope) if name or value)
+
+
+def implied_origin(scope: Scope) -> str | None:
+    """Return the origin of the page that sent a request without the header Origin.
+
+    Browsers send none with navigations, scripts, frames and GET requests of the same origin. So a
+    link on another site, which sends cookies along, looks like a request of a page of this one.
+
+    Returns:
+        - None, if the browser says that a page of the same origin sent the request.
+        - The origin in the header Referer, if the browser says nothing else.
+        - `NO_SITE` in any other case.
+    """
+    site = header(scope, b"sec-fetch-site")
+    if site is not None:
+        return None if site == "same-origin" else NO_SITE
+    try:
+        scheme, netloc, *_ = urlsplit(header(scope, b"referer") or "")
+    except ValueError:
+        return NO_SITE
+    return f"{scheme}://{netloc}" if scheme and netloc else NO_SITE
+
+
+def _is_own(scope: Scope, origin: str) -> bool:
+    site = header(scope, b"sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    return origin.lower().partition("://")[2] == (header(scope, b"host") or "").lower() != ""
+
+
+def _handshake_of(hooks: Hooks, scope: Scope, origin: str) -> Handshake:
+    """Return what of a request says whether a page has its host."""
+    found = {name: header(scope, name.encode("latin-1")) for name in hooks.site_headers}
+    return Handshake(
+        {"origin": origin},
+        header(scope, b"host") or "",
+        site_headers={name: value for name, value in found.items() if value is not None},
+        is_secure=scope.get("scheme") in ("https", "wss"),
+    )
+
+
+# what is kept
 
 
 def has_too_many_headers(scope: Scope) -> bool:
@@ -133,6 +244,21 @@ def handshake(
     )
 
 
+def kept_of(node: Node, scope: Scope, format_name: str, transport: str, address: str) -> Handshake:
+    """Return what a node keeps of a handshake: nothing but the address where no hook wants more."""
+    hooks = node.hooks
+    if not hooks.wants_handshake:
+        return Handshake(protocol=format_name, transport=transport, address=address)
+    return handshake(
+        scope,
+        format_name,
+        node.config.handshake_headers,
+        transport=transport,
+        site_headers=hooks.site_headers,
+        address=address,
+    )
+
+
 def without_credentials(opening: Handshake) -> Handshake:
     """Return a handshake whose credentials hooks and proxies do not see."""
     headers = dict(opening.headers)
@@ -154,17 +280,10 @@ def request_handshake(
         format_name: "json" or "protobuf".
     """
     address = address_of(scope, node.config.trusted_proxies)
-    if not node.hooks.wants_handshake:
-        return Handshake(protocol=format_name, transport=transport, address=address)
-    result = handshake(
-        scope,
-        format_name,
-        node.config.handshake_headers,
-        transport=transport,
-        site_headers=node.hooks.site_headers,
-        address=address,
-    )
-    if "origin" in result.headers or (origin := implied_origin(scope)) is None:
+    result = kept_of(node, scope, format_name, transport, address)
+    if not node.hooks.wants_handshake or "origin" in result.headers:
+        return result
+    if (origin := implied_origin(scope)) is None:
         return result
     return msgspec.structs.replace(result, headers={**result.headers, "origin": origin})
 

@@ -28,7 +28,7 @@ from realtime.errors import (
     DisconnectShutdown,
     EngineUnavailable,
 )
-from realtime.node.hooks import Handshake, Hooks
+from realtime.node.hooks import Hooks
 from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.node.outbox import Transport
@@ -48,11 +48,11 @@ from realtime.transports.asgi import (
 from realtime.transports.handshake import (
     address_of,
     come_later,
-    handshake,
     has_too_many_headers,
+    kept_of,
+    may_use,
     without_credentials,
 )
-from realtime.transports.page_origin import may_use
 from realtime.transports.sending import (
     CLOSE_TIMEOUT,
     WebSocketTransport,
@@ -122,19 +122,9 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         await send({"type": "websocket.accept", "subprotocol": subprotocol})
         websocket = _transport(send, limit)
         transport = self.transport(websocket, node)
-        opening = Handshake(address=address)
-        if node.hooks.wants_handshake:
-            extra = node.config.handshake_headers
-            opening = handshake(
-                scope,
-                codec.format,
-                extra,
-                transport=transport.name,
-                site_headers=node.hooks.site_headers,
-                address=address,
-            )
-            if not self.takes_credentials(node, scope, opening):
-                opening = without_credentials(opening)
+        opening = kept_of(node, scope, codec.format, transport.name, address)
+        if node.hooks.wants_handshake and not self.takes_credentials(node, scope):
+            opening = without_credentials(opening)
         frame_pings = FRAME_PINGS in scope.get("query_string", b"").split(b"&")
         client = Client(node, transport, codec, opening, wants_pings=not frame_pings)
         dispatcher = Dispatcher(client, recognises=not is_final)
@@ -207,7 +197,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
         hooks = _NO_HOOKS if node is None or self.takes_any_page else node.hooks
         return may_use(config, hooks, scope)
 
-    def takes_credentials(self, node: Node, scope: Scope, opening: Handshake) -> bool:
+    def takes_credentials(self, node: Node, scope: Scope) -> bool:
         """Return whether hooks and proxies get the credentials of a handshake."""
         if not self.takes_any_page or node.config.allowed_origins is not None:
             return True  # the page was asked for before

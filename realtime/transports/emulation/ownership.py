@@ -21,7 +21,7 @@ from typing import Protocol
 
 from realtime.node.hooks import Handshake, Hooks
 from realtime.transports.asgi import Scope, cookies, header
-from realtime.transports.page_origin import SESSION_COOKIE
+from realtime.transports.handshake import SESSION_COOKIE
 
 COOKIE_LIFETIME = 24 * 3600
 """Seconds until browsers forget a session's cookie. A session that lives longer begins anew."""

@@ -46,10 +46,10 @@ from realtime.transports.emulation.sessions import Sessions, open_sessions
 from realtime.transports.handshake import (
     cors,
     has_too_many_headers,
+    may_use,
     request_handshake,
     respond_later,
 )
-from realtime.transports.page_origin import may_use
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import uvicorn
 from realtime.transports.sockjs import formats, framing, iframe
@@ -155,7 +155,7 @@ class SockJSRequest:
         await self.exchange.respond(status, body, content_type, headers)
 
     def may_use(self, method: str) -> bool:
-        """Return whether it may begin or use a session, if it does; see `page_origin`."""
+        """Return whether it may begin or use a session, if it does; see `handshake.may_use`."""
         if not self.session or method == "OPTIONS":
             return True
         node = self.node

@@ -38,8 +38,13 @@ from realtime.transports.asgi import (
     header,
     path_of,
 )
-from realtime.transports.handshake import cors, has_too_many_headers, is_admitted, request_handshake
-from realtime.transports.page_origin import may_use
+from realtime.transports.handshake import (
+    cors,
+    has_too_many_headers,
+    is_admitted,
+    may_use,
+    request_handshake,
+)
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.streaming import deferred, event_request, events, receivers, stream
