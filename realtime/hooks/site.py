@@ -20,7 +20,6 @@ import msgspec
 from realtime import channel_rules, payload
 from realtime.config.channel_types import ChannelTypes
 from realtime.config.options import ChannelOptions, Config
-from realtime.config.proxy_options import PROXIES
 from realtime.errors import (
     BadRequest,
     InternalError,
@@ -61,17 +60,8 @@ logger = logging.getLogger("realtime.hooks")
 
 T = TypeVar("T")
 
-_KINDS: Mapping[type[Request], str] = {
-    ConnectRequest: "connect",
-    RefreshRequest: "refresh",
-    SubscribeRequest: "subscribe",
-    PublishRequest: "publish",
-    RPCRequest: "rpc",
-}
-"""Argument of a hook → its kind."""
-
-GROUPS = 3
-"""Groups of hooks, each with `hook_workers` threads: for connections, channels and methods."""
+GROUPS = (("connect", "refresh"), ("subscribe", "publish"), ("rpc", "message"))
+"""Kinds of hooks that share `hook_workers` threads: slow methods keep nobody from connecting."""
 
 
 class SiteHooks(Hooks):
@@ -98,13 +88,10 @@ class SiteHooks(Hooks):
         self._deciding = Deciding(registry, config)
         self._spans = spans
 
-        def runner() -> Runner:
-            return Runner(config.hook_workers, config.hook_timeout, connections)
-
-        # each with threads of its own, so that slow methods do not keep clients from connecting
-        self._for_connections, self._for_channels, self._for_methods = (
-            runner() for _ in range(GROUPS)
-        )
+        self._runners: dict[str, Runner] = {}
+        for kinds in GROUPS:
+            runner = Runner(config.hook_workers, config.hook_timeout, connections)
+            self._runners |= dict.fromkeys(kinds, runner)
         self._endpoints = Endpoints(config)
         self.emulated_headers = self._endpoints.emulated_headers
         self._logins = None
@@ -115,13 +102,11 @@ class SiteHooks(Hooks):
             workers = max(2, config.hook_workers // 2)
             self._reader = Runner(workers, config.hook_timeout, connections)
             self._logins = Logins(
-                self._for_connections, registry, config.allowed_origins, workers, self._reader
+                self._runners["connect"], registry, config.allowed_origins, workers, self._reader
             )
         self.refreshes = self._endpoints.has("refresh")
         self.wants_messages = "message" in registry.single
-        self.seconds: Mapping[str, Durations] = {
-            kind: Durations() for kind in (*PROXIES, "message")
-        }
+        self.seconds: Mapping[str, Durations] = {kind: Durations() for kind in self._runners}
 
     # connections
 
@@ -135,7 +120,7 @@ class SiteHooks(Hooks):
             )
         elif (function := self._registry.single.get("connect")) is not None:
             request = ConnectRequest(**_of(caller), data=_decoded(data), name=name, version=version)
-            identity = await self._call(self._for_connections, function, request, answers.identity)
+            identity = await self._call("connect", function, request, answers.identity)
             if identity is not None and "refresh" in self._registry.single:
                 identity = msgspec.structs.replace(identity, server_side_refresh=True)
         if identity is None and self._logins is not None:
@@ -152,10 +137,7 @@ class SiteHooks(Hooks):
             return None
         request = RefreshRequest(**_of(caller))
         return await self._call(
-            self._for_connections,
-            function,
-            request,
-            lambda answer: answers.refresh(answer, caller.user),
+            "refresh", function, request, lambda answer: answers.refresh(answer, caller.user)
         )
 
     def auth_session_of(self, handshake: Handshake) -> str:
@@ -187,7 +169,7 @@ class SiteHooks(Hooks):
             raise NotAvailable
         function, params = entry
         request = SubscribeRequest(**_of(caller), channel=channel, params=params, token=token)
-        return await self._call(self._for_channels, function, request, answers.permission, caller)
+        return await self._call("subscribe", function, request, answers.permission, caller)
 
     def publish(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
@@ -206,7 +188,7 @@ class SiteHooks(Hooks):
         data: Payload,
     ) -> Payload:
         """Return what `_answer` does, and check the data before and after it."""
-        await typed.check(types, self._for_channels, caller, channel, data)
+        await typed.check(types, self._runners["publish"], caller, channel, data)
         answer = await self._answer(caller, channel, options, data)
         if answer is not data:
             typed.check_answer(types, channel, answer)
@@ -230,11 +212,7 @@ class SiteHooks(Hooks):
             **_of(caller), channel=channel, data=_decoded(data.raw), params=params
         )
         return await self._call(
-            self._for_channels,
-            function,
-            request,
-            lambda answer: answers.published(answer, data),
-            caller,
+            "publish", function, request, lambda answer: answers.published(answer, data), caller
         )
 
     # methods and messages
@@ -246,25 +224,24 @@ class SiteHooks(Hooks):
                 return await self._timed("rpc", self._endpoints.rpc(caller, method, data))
             raise MethodNotFound if self._registry.methods else NotAvailable
         request = RPCRequest(**_of(caller), method=method, data=_decoded(data))
-        return await self._call(self._for_methods, function, request, answers.optional, caller)
+        return await self._call("rpc", function, request, answers.optional, caller)
 
     async def message(self, caller: Caller, data: bytes) -> None:
         function = self._registry.single.get("message")
         if function is not None:
             request = MessageRequest(**_of(caller), data=_decoded(data))
-            work = self._for_methods.run(function, request, caller=caller)
-            await self._timed("message", work)
+            await self._call("message", function, request, lambda answer: None, caller)
 
     async def close(self) -> None:
-        runners = [self._for_connections, self._for_channels, self._for_methods]
+        runners = {*self._runners.values()}
         if self._reader is not None:
-            runners.append(self._reader)
+            runners.add(self._reader)
         await asyncio.gather(*(runner.close() for runner in runners))
         await self._endpoints.close()
 
     async def _call(
         self,
-        runner: Runner,
+        kind: str,
         function: Callable[..., Any],
         request: Request,
         convert: Callable[[Any], T],
@@ -273,7 +250,7 @@ class SiteHooks(Hooks):
         """Call a hook and return its answer, converted.
 
         Args:
-            runner: of its group.
+            kind: of the hook.
             function: the hook.
             request: its argument.
             convert: what makes the answer usable.
@@ -293,8 +270,8 @@ class SiteHooks(Hooks):
                 logger.error("%s gave an answer that cannot be used: %s", name, error)
                 raise InternalError from None
 
-        work = runner.run(function, request, read=read, caller=caller)
-        answer: T = await self._timed(_KINDS[type(request)], work)
+        work = self._runners[kind].run(function, request, read=read, caller=caller)
+        answer: T = await self._timed(kind, work)
         return answer
 
     async def _timed(self, kind: str, work: Awaitable[T]) -> T:

@@ -154,9 +154,10 @@ def database(config: Config) -> Finding:
         if options.get("CONN_MAX_AGE", 0) != 0
     ]
     if kept:
+        threads = count(len(GROUPS) * config.hook_workers, "thread")
         return warn(
             f"CONN_MAX_AGE is set for {', '.join(kept)}: up to"
-            f" {count(GROUPS * config.hook_workers, 'thread')} of each process keep a connection",
+            f" {threads} of each process keep a connection",
             "Set it to 0, as Django advises under ASGI. If connecting is slow, use a pool.",
         )
     return ok("CONN_MAX_AGE is 0: connections are closed after each hook")
