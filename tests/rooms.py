@@ -17,7 +17,6 @@ PURE = (
     "realtime.config.fields",
     "realtime.config.limit_options",
     "realtime.config.merging",
-    "realtime.config.monitoring_options",
     "realtime.config.name_patterns",
     "realtime.config.names",
     "realtime.config.nested",

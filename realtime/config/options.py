@@ -22,7 +22,6 @@ from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOption
 from realtime.config.channel_types import ChannelTypes
 from realtime.config.fields import as_comma_list, as_text, option, seconds
 from realtime.config.limit_options import LimitOptions
-from realtime.config.monitoring_options import MonitoringOptions
 from realtime.config.names import option_of
 from realtime.config.proxy_options import PROXIES, ProxyOptions
 from realtime.config.token_options import TokenOptions
@@ -55,7 +54,7 @@ SOCKJS_SCRIPT = (
 
 
 @dataclass(frozen=True, slots=True)
-class Config(LimitOptions, MonitoringOptions):
+class Config(LimitOptions):
     """All options of one installation. Secrets do not show in its repr."""
 
     channel: ChannelOptions = field(default_factory=ChannelOptions)
@@ -317,6 +316,22 @@ class Config(LimitOptions, MonitoringOptions):
         False, "Send these URLs the meta of a connection, from its token or the connect endpoint."
     )
 
+    # metrics and health
+    metrics_key: str = option("", "The key with which metrics may be read.", secret=True)
+    metrics_addresses: tuple[str, ...] | None = option(
+        None, "Addresses and networks from which metrics may be read without a key."
+    )
+    metrics_handler_prefix: str = option("/realtime/metrics", "Path of the metrics.")
+    health: bool = option(
+        False, "Serve live and ready: whether this process is alive, and ready for clients."
+    )
+    health_handler_prefix: str = option("/realtime", "Their paths are this, and /live or /ready.")
+
+    @property
+    def serves_metrics(self) -> bool:
+        """Whether anyone may read the metrics."""
+        return bool(self.metrics_key or self.metrics_addresses)
+
     def options_of_namespace(self, name: str) -> ChannelOptions | None:
         """Return the options of a namespace, or of the top level for ""; None if it is unknown."""
         if not name:
@@ -408,7 +423,7 @@ _MEMBERS: Mapping[str, tuple[str, str]] = {
 """Name of an option → the record that has it, and its name there."""
 
 
-_INHERITED = {each.name for each in (*fields(LimitOptions), *fields(MonitoringOptions))}
+_INHERITED = {each.name for each in fields(LimitOptions)}
 _RECORDS_OF: Mapping[str, Sequence[str]] = {
     "connection_tokens": ["token"],
     "own_subscription_tokens": ["subscription_token"],
