@@ -70,6 +70,12 @@ def start(serve: Callable[..., Server], shell: str, **options: Any) -> Server:
     return serve(**SHELLS[shell], **(options or OPTIONS))
 
 
+async def subscribe(client: Any, *channels: str) -> None:
+    """Subscribe a client that `connect` made."""
+    for channel in channels:
+        await client.result("subscribe", {"channel": channel})
+
+
 @contextmanager
 def connection(server: ListeningProcess) -> Iterator[http.client.HTTPConnection]:
     """One HTTP connection, for any number of requests."""

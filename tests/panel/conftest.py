@@ -6,10 +6,11 @@ from collections.abc import Iterator
 
 import pytest
 from django.test import override_settings
+from pytest_django import Settings
 
 from admin_panel import past
 from admin_panel.health import watch
-from tests.panel.urls import HOMES
+from tests.panel.urls import HOMES, configure
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -31,3 +32,9 @@ def home(request: pytest.FixtureRequest) -> str:
     """Runs a test in each home of the panel."""
     name: str = request.param
     return name
+
+
+@pytest.fixture
+def configured(settings: Settings) -> None:
+    """Give the service the options of `configure`."""
+    configure(settings)

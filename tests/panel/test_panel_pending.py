@@ -8,20 +8,14 @@ from datetime import timedelta
 import pytest
 from django.contrib.admin.models import LogEntry
 from django.utils import timezone
-from pytest_django import Settings
 
 from admin_panel import audit
 from realtime.pending.models import Pending, at_once, shard_of
 from realtime.serving import serving
-from tests.panel.urls import configure, url
 from tests.panel.urls import signed_in as sign_in
+from tests.panel.urls import url
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _configured(settings: Settings) -> None:
-    configure(settings)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured")]
 
 
 def park(channel: str, data: str = "1") -> Pending:

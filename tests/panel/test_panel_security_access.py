@@ -15,14 +15,13 @@ import pytest
 from django.contrib.admin.models import LogEntry
 from django.test import Client
 from django.urls import URLPattern
-from pytest_django import Settings
 
 from admin_panel.pages.console_methods import METHODS
 from admin_panel.standalone import urls
-from tests.panel.urls import ASKED_BY_SCRIPTS, CODENAMES, NAMES, configure, url
+from tests.panel.urls import ASKED_BY_SCRIPTS, CODENAMES, NAMES, url
 from tests.panel.urls import signed_in as sign_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured")]
 
 VIEW = {"view"}
 PUBLISH = {"publish", "publish_demo"}
@@ -64,11 +63,6 @@ OPENED_BY = {
 
 OTHER_ROUTES = {"sign_in", "sign_out", "auth", "api"}
 """URLs of the standalone panel that are no pages, and are reached without signing in."""
-
-
-@pytest.fixture(autouse=True)
-def _configured(settings: Settings) -> None:
-    configure(settings)
 
 
 def opens(client: Client, home: str, name: str) -> bool:

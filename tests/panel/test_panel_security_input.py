@@ -12,21 +12,15 @@ from typing import Any
 
 import pytest
 from django.contrib.admin.models import LogEntry
-from pytest_django import Settings
 
 from admin_panel.json_text import LONGEST
 from admin_panel.pages.channels import find
 from admin_panel.pages.user import info_text
 from admin_panel.people import find_people
-from tests.panel.urls import NAMES, WITHOUT_SERVICE, configure, url
+from tests.panel.urls import NAMES, WITHOUT_SERVICE, url
 from tests.panel.urls import signed_in as sign_in
 
-pytestmark = pytest.mark.django_db
-
-
-@pytest.fixture(autouse=True)
-def _configured(settings: Settings) -> None:
-    configure(settings)
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured")]
 
 
 # what is huge or broken

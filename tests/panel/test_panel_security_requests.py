@@ -13,17 +13,12 @@ from django.test import Client
 from pytest_django import Settings
 
 from tests.panel.standalone_parts import COOKIE
-from tests.panel.urls import ASKED_BY_SCRIPTS, NAMES, OPTIONS, WITHOUT_SERVICE, configure, url
+from tests.panel.urls import ASKED_BY_SCRIPTS, NAMES, OPTIONS, WITHOUT_SERVICE, url
 from tests.panel.urls import signed_in as sign_in
 
-pytestmark = pytest.mark.django_db
+pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured")]
 
 UNSAFE = ("post", "put", "patch", "delete")
-
-
-@pytest.fixture(autouse=True)
-def _configured(settings: Settings) -> None:
-    configure(settings)
 
 
 # forms of other sites

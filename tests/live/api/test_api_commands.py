@@ -9,16 +9,11 @@ from typing import Any
 
 import pytest
 
-from tests.live.api_client import BOTH, SHELLS, line, post, start
+from tests.live.api_client import SHELLS, line, post, start
 from tests.server import Server
 
 BAD_REQUEST = {"code": 107, "message": "bad request"}
 NOT_FOUND = {"code": 102, "message": "namespace not found"}
-
-
-@pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
-    return start(serve, request.param)
 
 
 # methods: params and reply distinguish each of them from all the others

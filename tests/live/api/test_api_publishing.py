@@ -7,21 +7,11 @@ from typing import Any
 
 import pytest
 
-from tests.live.api_client import BOTH, line, post, start
+from tests.live.api_client import line, post, subscribe
 from tests.server import Server
 
 BAD_REQUEST = {"error": {"code": 107, "message": "bad request"}}
 NOT_FOUND = {"error": {"code": 102, "message": "namespace not found"}}
-
-
-@pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
-    return start(serve, request.param)
-
-
-async def subscribe(client: Any, *channels: str) -> None:
-    for channel in channels:
-        await client.result("subscribe", {"channel": channel})
 
 
 DATA: dict[str, Any] = {

@@ -11,18 +11,8 @@ import pytest
 
 import realtime
 from tests.conftest import connection_token, subscription_token
-from tests.live.api_client import BOTH, OPTIONS, SHELLS, line, post, start
+from tests.live.api_client import BOTH, OPTIONS, SHELLS, line, post, start, subscribe
 from tests.server import Server, wait_until
-
-
-@pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
-    return start(serve, request.param)
-
-
-async def subscribe(client: Any, *channels: str) -> None:
-    for channel in channels:
-        await client.result("subscribe", {"channel": channel})
 
 
 def presence(server: Server, channel: str) -> dict[str, Any]:

@@ -7,24 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.live.api_client import BOTH, start
+from tests.live.api_client import subscribe
 from tests.live.configurations import FORCED
 from tests.server import Server
-
-
-@pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
-    return start(serve, request.param)
 
 
 def unsub(channel: str) -> dict[str, Any]:
     """The push of an unsubscribe."""
     return {"type": 3, "channel": channel, "data": {}}
-
-
-async def subscribe(client: Any, *channels: str) -> None:
-    for channel in channels:
-        await client.result("subscribe", {"channel": channel})
 
 
 async def test_unsubscribe_reaches_all_connections_of_the_user_and_nobody_else(

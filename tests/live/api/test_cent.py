@@ -9,7 +9,7 @@ import pytest
 from cent import Client, RequestException, ResponseError
 
 import realtime
-from tests.live.api_client import OPTIONS
+from tests.live.api_client import OPTIONS, subscribe
 from tests.server import API_KEY, Server
 
 
@@ -23,11 +23,6 @@ def cent(server: Server) -> Iterator[Client]:
     client = Client(server.address, api_key=API_KEY, timeout=10)
     yield client
     client.session.close()
-
-
-async def subscribe(client: Any, *channels: str) -> None:
-    for channel in channels:
-        await client.result("subscribe", {"channel": channel})
 
 
 async def test_publish_and_broadcast_reach_subscribers(

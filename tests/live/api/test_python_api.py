@@ -12,7 +12,7 @@ import pytest
 
 import realtime
 from tests.conftest import connection_token, subscription_token
-from tests.live.api_client import OPTIONS, post
+from tests.live.api_client import OPTIONS, post, subscribe
 from tests.server import Server
 
 PLACES = [
@@ -53,11 +53,6 @@ def run(server: Server) -> Call:
         return outcome["result"]
 
     return run
-
-
-async def subscribe(client: Any, *channels: str) -> None:
-    for channel in channels:
-        await client.result("subscribe", {"channel": channel})
 
 
 # every function from every place

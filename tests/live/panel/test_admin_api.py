@@ -14,7 +14,6 @@ from admin_panel.standalone import signin
 from realtime.config.options import Config
 from realtime.config.reader import load
 from tests.live.configurations import Connect
-from tests.live.standalone_site import serve_panel
 from tests.panel.standalone_parts import ADMIN_SECRET, CONFIG, PASSWORD, begin_counting, new_address
 from tests.server import Server
 
@@ -23,12 +22,6 @@ API = "/admin/api"
 MONTH = 30 * 86400
 
 Ask = Callable[..., httpx.Response]
-
-
-@pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """The ready site with its panel."""
-    return serve_panel(serve, tmp_path_factory)
 
 
 @pytest.fixture

@@ -27,12 +27,6 @@ CHANGES = [method.name for method in METHODS if method.change]
 
 
 @pytest.fixture
-def site(staffed_site: ReadySite) -> ReadySite:
-    """The ready site, with some staff."""
-    return staffed_site
-
-
-@pytest.fixture
 async def subscriber(site: ReadySite, unique: str) -> AsyncIterator[ProtocolClient]:
     """A user called `unique` in the channel `demo:<unique>`."""
     token = token_for(site, unique, f"demo:{unique}")

@@ -22,12 +22,6 @@ from tests.ready_site import ReadySite
 TAG = re.compile(r"<[^>]*>")
 
 
-@pytest.fixture
-def site(staffed_site: ReadySite) -> ReadySite:
-    """The ready site, with some staff."""
-    return staffed_site
-
-
 def words(html: str) -> str:
     return " ".join(unescape(TAG.sub(" ", html)).split())
 

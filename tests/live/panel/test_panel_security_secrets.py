@@ -6,7 +6,6 @@ And what opens one door opens no other: tokens of observers, sessions, tokens fo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from urllib.parse import quote
@@ -20,7 +19,6 @@ from tests.live.standalone_site import (
     data_directory,
     is_open,
     send,
-    serve_panel,
     sign_in,
     visitor,
 )
@@ -34,20 +32,6 @@ from tests.panel.standalone_parts import (
 )
 from tests.panel.urls import NAMES, url
 from tests.server import API_KEY, SECRET, Server, wait_until
-
-
-@pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """The ready site with its panel."""
-    return serve_panel(serve, tmp_path_factory)
-
-
-@pytest.fixture
-def browser(server: Server) -> Iterator[httpx.Client]:
-    """A browser in which an operator is signed in with the password."""
-    with visitor(server) as browser:
-        sign_in(browser)
-        yield browser
 
 
 @pytest.fixture

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-
 import httpx
 import pytest
 
 from admin_panel.pages import PAGES
 from admin_panel.standalone.shared_operator import PLACEHOLDER_NAME
 from tests.live.configurations import Connect
-from tests.live.standalone_site import send, serve_panel, sign_in, visitor
+from tests.live.standalone_site import send
 from tests.panel.standalone_parts import PATHS, SIGN_OUT
 from tests.server import Server
-
-
-@pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """The ready site with its panel."""
-    return serve_panel(serve, tmp_path_factory)
-
-
-@pytest.fixture
-def browser(server: Server) -> Iterator[httpx.Client]:
-    """A browser in which an operator is signed in with the password."""
-    with visitor(server) as browser:
-        sign_in(browser)
-        yield browser
 
 
 @pytest.mark.parametrize("path", PATHS)

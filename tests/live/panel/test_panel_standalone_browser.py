@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 
 import pytest
 from selenium.webdriver import ActionChains, Chrome
@@ -10,15 +10,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from tests.browser import browsing, console, wait_for
-from tests.live.standalone_site import serve_panel
 from tests.panel.standalone_parts import COOKIE, PASSWORD
 from tests.server import Server
-
-
-@pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """The ready site with its panel."""
-    return serve_panel(serve, tmp_path_factory)
 
 
 @pytest.fixture

@@ -21,12 +21,6 @@ from tests.ready_site import ReadySite
 CLIENT = re.compile(r'<th scope="row"><code>([-0-9a-f]{36})</code></th>')
 
 
-@pytest.fixture
-def site(staffed_site: ReadySite) -> ReadySite:
-    """The ready site, with some staff."""
-    return staffed_site
-
-
 def listed_channels(html: str) -> list[str]:
     names = re.findall(r'<bdi class="panel-name">(.*?)</bdi></a></th>', part(html, "user-channels"))
     return [unescape(name) for name in names]
