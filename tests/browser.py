@@ -81,4 +81,4 @@ def wait_for(browser: Chrome, condition: Callable[[], object], what: str) -> Non
 
 def console(browser: Chrome) -> list[str]:
     """What the page wrote to the browser's console since the last call: errors, CSP reports."""
-    return [entry["message"] for entry in browser.get_log("browser")]
+    return [entry["message"] or str(entry) for entry in browser.get_log("browser")]

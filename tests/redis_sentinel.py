@@ -10,6 +10,8 @@ from tests.redis_server import RedisServer, redis_binary
 from tests.server import wait_until
 
 FAILOVER_TIMEOUT = 20.0
+DOWN_AFTER = 1000
+"""Milliseconds after which a master that does not answer is replaced; a busy one needs some."""
 
 
 class Sentinel:
@@ -116,7 +118,7 @@ class _SentinelProcess(RedisServer):
             "bind 127.0.0.1",
             f"dir {directory}",
             f"sentinel monitor {name} 127.0.0.1 {master.port} 1",
-            f"sentinel down-after-milliseconds {name} 300",
+            f"sentinel down-after-milliseconds {name} {DOWN_AFTER}",
             f"sentinel failover-timeout {name} 3000",
         ]
         if password:

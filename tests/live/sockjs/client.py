@@ -160,12 +160,6 @@ class Receiver:
         part = await self.exchange.read_until(self._transport.end.encode())
         return self._transport.unwrap(part.decode())
 
-    async def frame_or_end(self) -> str | None:
-        """The next frame; None where the response ends instead."""
-        if await self.exchange.is_over():
-            return None
-        return await self.frame()
-
     async def replies(self) -> list[dict[str, Any]]:
         """The replies and pushes in the next frame."""
         return replies(await self.frame())
