@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from realtime.auth.claims import TokenSubscription
-from realtime.auth.issue import connection_token, subscription_token, user_subscription_token
+from realtime.auth.issue import connection_token, user_subscription_token
 from realtime.config.channel_options import Overrides
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import load
@@ -326,14 +326,3 @@ async def test_connection_token_made_here_may_describe_its_subscriptions() -> No
         "b": TokenSubscription(),
         "a": TokenSubscription(info=data("1"), overrides=Overrides(presence=False)),
     }
-
-
-async def test_tokens_made_here_name_audience_and_issuer() -> None:
-    config = load({"token_hmac_secret_key": SECRET, "token_audience": "us", "token_issuer": "site"})
-    verifier = Verifier(config)
-    assert (await verifier.connect(connection_token(config, "17"), NOW)).user == "17"
-    for text in (
-        subscription_token(config, "C", "a"),
-        user_subscription_token(config, "17", "a"),
-    ):
-        assert (await verifier.subscribe(text, NOW)).channel == "a"
