@@ -187,8 +187,8 @@ def test_dashboard_shows_what_was_sold_elsewhere_and_while_it_was_cut(
     screen.until_true(lambda: screen.texts("rect.recovered"), "what was missed")
     screen.until_true(lambda: shown() == sold(), "all that was sold")
     browser.refresh()
+    # which may have missed seconds of its own, between the page and its connection
     screen.until_true(lambda: shown() == sold(), "all that was sold, in a new page")
-    assert screen.texts("rect.recovered") == []
 
 
 def test_notifications_are_the_same_in_all_tabs(
