@@ -1,12 +1,24 @@
-"""Shapes of JSON output that every generation and the server API share."""
+"""Shapes of JSON output: those of every generation and of the server API.
+
+The order of fields is that of keys, and what has its default is left out. The first generation
+writes positions as `seq` and `gen`, unless an option says otherwise; the second has more fields.
+"""
 
 from __future__ import annotations
+
+from collections.abc import Callable
 
 import msgspec
 from msgspec import Raw, Struct
 
 from realtime.payload import Payload, escape
-from realtime.protocol.messages import ClientInfo
+from realtime.protocol.messages import (
+    ClientInfo,
+    ConnectResult,
+    PresenceResult,
+    Publication,
+    SubscribeResult,
+)
 
 _encode = msgspec.json.Encoder().encode
 
@@ -18,6 +30,64 @@ class ClientInfoShape(Struct, omit_defaults=True, gc=False):
     client: str = msgspec.field()
     conn_info: Raw | msgspec.UnsetType = msgspec.UNSET
     chan_info: Raw | msgspec.UnsetType = msgspec.UNSET
+
+
+class PublicationShape(Struct, omit_defaults=True, kw_only=True, gc=False):
+    """A publication."""
+
+    seq: int = 0
+    gen: int = 0
+    uid: str = ""
+    data: Raw
+    info: ClientInfoShape | None = None
+    offset: int = 0
+    tags: dict[str, str] = {}
+
+
+class SubscribeShape(Struct, omit_defaults=True, kw_only=True, gc=False):
+    """The result of subscribe, and what a push says of a subscription."""
+
+    expires: bool = False
+    ttl: int = 0
+    recoverable: bool = False
+    seq: int = 0
+    gen: int = 0
+    epoch: str = ""
+    publications: list[PublicationShape] = []
+    recovered: bool = False
+    offset: int = 0
+    positioned: bool = False
+    data: Raw | None = None
+    was_recovering: bool = False
+
+
+class ConnectShape(Struct, omit_defaults=True, kw_only=True, gc=False):
+    """The result of connect; in the first generation, of refresh, too."""
+
+    client: str
+    version: str
+    expires: bool = False
+    ttl: int = 0
+    data: Raw | None = None
+    subs: dict[str, SubscribeShape] = {}
+    ping: int = 0
+    pong: bool = False
+    session: str = ""
+    node: str = ""
+    time: int = 0
+
+
+class RPCShape(Struct, omit_defaults=True, gc=False):
+    """The result of a remote procedure call."""
+
+    data: Raw | None = None
+
+
+class ExpiryShape(Struct, omit_defaults=True, gc=False):
+    """When a connection or a subscription expires."""
+
+    expires: bool = False
+    ttl: int = 0
 
 
 def raw(payload: Payload) -> Raw:
@@ -38,3 +108,37 @@ def client_info(info: ClientInfo) -> ClientInfoShape:
         msgspec.UNSET if info.conn_info is None else raw(info.conn_info),
         msgspec.UNSET if info.chan_info is None else raw(info.chan_info),
     )
+
+
+def optional(payload: Payload | None) -> Raw | None:
+    """Return a payload that may be absent, as `raw` does."""
+    return None if payload is None else raw(payload)
+
+
+def publication(source: Publication) -> PublicationShape:
+    """Return a publication in its JSON shape, without its position."""
+    shape = PublicationShape(data=raw(source.data))
+    if source.info is not None:
+        shape.info = client_info(source.info)
+    if source.tags:
+        shape.tags = dict(sorted(source.tags.items()))
+    return shape
+
+
+def connect(
+    result: ConnectResult, subscribe: Callable[[SubscribeResult], SubscribeShape]
+) -> ConnectShape:
+    """Return a result of connect in its JSON shape, as far as every generation has it."""
+    return ConnectShape(
+        client=result.client,
+        version=result.version,
+        expires=result.expires,
+        ttl=result.ttl,
+        data=optional(result.data),
+        subs={channel: subscribe(sub) for channel, sub in sorted((result.subs or {}).items())},
+    )
+
+
+def presence(result: PresenceResult) -> dict[str, dict[str, ClientInfoShape]]:
+    """Return a result of presence in its JSON shape."""
+    return {"presence": {c: client_info(info) for c, info in sorted(result.presence.items())}}

@@ -17,8 +17,18 @@ from msgspec import Meta, Raw, Struct
 
 from realtime.errors import Disconnect, DisconnectBadRequest, Error
 from realtime.payload import escape
+from realtime.protocol import json_shapes
 from realtime.protocol.json_history import first_history_request
-from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
+from realtime.protocol.json_shapes import (
+    ConnectShape,
+    ExpiryShape,
+    PublicationShape,
+    RPCShape,
+    SubscribeShape,
+    client_info,
+    optional,
+    quote,
+)
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
     ABSENT,
@@ -91,54 +101,6 @@ class _ConnectRequest(Struct, forbid_unknown_fields=True):
     subs: dict[str, _SubscribeRequest | None] | None = None
     name: str | None = None
     version: str | None = None
-
-
-class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
-    seq: int = 0
-    gen: int = 0
-    uid: str = ""
-    data: Raw
-    info: ClientInfoShape | None = None
-    offset: int = 0
-    tags: dict[str, str] = {}
-
-
-class _SubscribeResult(Struct, omit_defaults=True, kw_only=True, gc=False):
-    expires: bool = False
-    ttl: int = 0
-    recoverable: bool = False
-    seq: int = 0
-    gen: int = 0
-    epoch: str = ""
-    publications: list[_Publication] = []
-    recovered: bool = False
-    offset: int = 0
-
-
-class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
-    client: str
-    version: str
-    expires: bool = False
-    ttl: int = 0
-    data: Raw | None = None
-    subs: dict[str, _SubscribeResult] = {}
-
-
-class _Sub(Struct, omit_defaults=True, kw_only=True, gc=False):
-    recoverable: bool = False
-    seq: int = 0
-    gen: int = 0
-    epoch: str = ""
-    offset: int = 0
-
-
-class _RPCResult(Struct, omit_defaults=True, gc=False):
-    data: Raw | None = None
-
-
-class _Expiry(Struct, omit_defaults=True, gc=False):
-    expires: bool = False
-    ttl: int = 0
 
 
 class _Error(Struct, gc=False):
@@ -243,34 +205,24 @@ class JSONCodec:
                 return _EMPTY
             case SubscribeResult():
                 shape: object = self._subscribe_result(result)
-            case ConnectResult(client, version, expires, ttl, subs, data):
-                shape = _ConnectResult(
-                    client=client,
-                    version=version,
-                    expires=expires,
-                    ttl=ttl,
-                    data=None if data is None else raw(data),
-                    subs={
-                        channel: self._subscribe_result(sub)
-                        for channel, sub in sorted((subs or {}).items())
-                    },
-                )
-            case PresenceResult(presence):
-                shape = {"presence": {c: client_info(i) for c, i in sorted(presence.items())}}
+            case ConnectResult():
+                shape = json_shapes.connect(result, self._subscribe_result)
+            case PresenceResult():
+                shape = json_shapes.presence(result)
             case HistoryResult(publications):
                 shape = {"publications": [self._kept(publication) for publication in publications]}
             case SubRefreshResult(expires, ttl):
-                shape = _Expiry(expires, ttl)
+                shape = ExpiryShape(expires, ttl)
             case RefreshResult(client, version, expires, ttl):
-                shape = _ConnectResult(client=client, version=version, expires=expires, ttl=ttl)
+                shape = ConnectShape(client=client, version=version, expires=expires, ttl=ttl)
             case PresenceStatsResult():
                 shape = result
             case RPCResult(data):
-                shape = _RPCResult(None if data is None else raw(data))
+                shape = RPCShape(optional(data))
         return escape(_encode(shape))
 
-    def _subscribe_result(self, result: SubscribeResult) -> _SubscribeResult:
-        shape = _SubscribeResult(
+    def _subscribe_result(self, result: SubscribeResult) -> SubscribeShape:
+        shape = SubscribeShape(
             expires=result.expires, ttl=result.ttl, recoverable=result.recoverable
         )
         if result.position is not None:
@@ -285,19 +237,15 @@ class JSONCodec:
                 shape.seq, shape.gen = split_offset(result.position.offset)
         return shape
 
-    def _publication(self, publication: Publication) -> _Publication:
-        shape = _Publication(data=raw(publication.data))
-        if publication.info is not None:
-            shape.info = client_info(publication.info)
-        if publication.tags:
-            shape.tags = dict(sorted(publication.tags.items()))
+    def _publication(self, publication: Publication) -> PublicationShape:
+        shape = json_shapes.publication(publication)
         if self._use_offset:
             shape.offset = publication.offset
         else:
             shape.seq, shape.gen = split_offset(publication.offset)
         return shape
 
-    def _kept(self, publication: Publication) -> _Publication:
+    def _kept(self, publication: Publication) -> PublicationShape:
         """Return a publication of a history result: with UID, and always with the offset."""
         shape = self._publication(publication)
         shape.uid = publication.uid
@@ -322,7 +270,7 @@ class JSONCodec:
         return self._presence_push(PushType.LEAVE, channel, info)
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
-        shape = _Sub(recoverable=result.recoverable)
+        shape = SubscribeShape(recoverable=result.recoverable)
         if result.position is not None:
             shape.epoch = result.position.epoch
             if self._use_offset:

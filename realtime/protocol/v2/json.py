@@ -12,11 +12,20 @@ from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
+from msgspec import Struct
 
 from realtime.errors import Disconnect, DisconnectBadRequest, Error
-from realtime.payload import Payload, escape
-from realtime.protocol.json_shapes import ClientInfoShape, client_info, quote, raw
+from realtime.payload import escape
+from realtime.protocol import json_shapes
+from realtime.protocol.json_shapes import (
+    ExpiryShape,
+    PublicationShape,
+    RPCShape,
+    SubscribeShape,
+    client_info,
+    optional,
+    quote,
+)
 from realtime.protocol.json_stream import Malformed, decode_stream
 from realtime.protocol.messages import (
     ChannelName,
@@ -52,61 +61,10 @@ _NOWHERE = StreamPosition(0, "")
 # The shapes on the wire. The order of fields is that of keys.
 
 
-class _Publication(Struct, omit_defaults=True, kw_only=True, gc=False):
-    data: Raw
-    info: ClientInfoShape | None = None
-    offset: int = 0
-    tags: dict[str, str] = {}
-
-
-class _SubscribeResult(Struct, omit_defaults=True, kw_only=True, gc=False):
-    expires: bool = False
-    ttl: int = 0
-    recoverable: bool = False
-    epoch: str = ""
-    publications: list[_Publication] = []
-    recovered: bool = False
-    offset: int = 0
-    positioned: bool = False
-    data: Raw | None = None
-    was_recovering: bool = False
-
-
-class _Subscribe(Struct, omit_defaults=True, kw_only=True, gc=False):
-    recoverable: bool = False
-    epoch: str = ""
-    offset: int = 0
-    positioned: bool = False
-    data: Raw | None = None
-
-
-class _ConnectResult(Struct, omit_defaults=True, kw_only=True, gc=False):
-    client: str
-    version: str
-    expires: bool = False
-    ttl: int = 0
-    data: Raw | None = None
-    subs: dict[str, _SubscribeResult] = {}
-    ping: int = 0
-    pong: bool = False
-    session: str = ""
-    node: str = ""
-    time: int = 0
-
-
 class _HistoryResult(Struct, gc=False):
-    publications: list[_Publication]
+    publications: list[PublicationShape]
     epoch: str
     offset: int
-
-
-class _RPCResult(Struct, omit_defaults=True, gc=False):
-    data: Raw | None = None
-
-
-class _Expiry(Struct, omit_defaults=True, gc=False):
-    expires: bool = False
-    ttl: int = 0
 
 
 class _Ending(Struct, omit_defaults=True, gc=False):
@@ -182,7 +140,7 @@ class JSONCodec:
                     self._close_publication,
                 )
             )
-        # as `_Publication`, without a look at the data
+        # as `PublicationShape`, without a look at the data
         info, offset, tags = publication.info, publication.offset, publication.tags
         return b"".join(
             (
@@ -204,8 +162,8 @@ class JSONCodec:
         return self._encode_push(b"leave", channel, {"info": client_info(info)})
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
-        shape = _Subscribe(
-            recoverable=result.recoverable, positioned=result.positioned, data=_raw(result.data)
+        shape = SubscribeShape(
+            recoverable=result.recoverable, positioned=result.positioned, data=optional(result.data)
         )
         if result.position is not None:
             shape.epoch, shape.offset = result.position.epoch, result.position.offset
@@ -215,7 +173,7 @@ class JSONCodec:
         return self._encode_push(b"unsubscribe", channel, _Ending(code, reason))
 
     def refreshed(self, expires: bool, ttl: int) -> bytes:
-        return self._encode_push(b"refresh", None, _Expiry(expires, ttl))
+        return self._encode_push(b"refresh", None, ExpiryShape(expires, ttl))
 
     def ping(self) -> bytes:
         return b"{}"
@@ -264,46 +222,34 @@ def _result(result: Result) -> object:
         case SubscribeResult():
             return _subscribe_result(result)
         case ConnectResult():
-            return _ConnectResult(
-                client=result.client,
-                version=result.version,
-                expires=result.expires,
-                ttl=result.ttl,
-                data=_raw(result.data),
-                subs={
-                    channel: _subscribe_result(sub)
-                    for channel, sub in sorted((result.subs or {}).items())
-                },
-                ping=result.ping,
-                pong=result.pong,
-                session=result.session,
-                node=result.node,
-                time=result.time,
-            )
-        case PresenceResult(presence):
-            return {"presence": {c: client_info(i) for c, i in sorted(presence.items())}}
+            shape = json_shapes.connect(result, _subscribe_result)
+            shape.ping, shape.pong = result.ping, result.pong
+            shape.session, shape.node, shape.time = result.session, result.node, result.time
+            return shape
+        case PresenceResult():
+            return json_shapes.presence(result)
         case HistoryResult(publications, position):
             position = position or _NOWHERE
             return _HistoryResult(
                 [_publication(p) for p in publications], position.epoch, position.offset
             )
         case RefreshResult() | SubRefreshResult():
-            return _Expiry(result.expires, result.ttl)
+            return ExpiryShape(result.expires, result.ttl)
         case PresenceStatsResult():
             return result
         case RPCResult(data):
-            return _RPCResult(_raw(data))
+            return RPCShape(optional(data))
         case _:
             return {}
 
 
-def _subscribe_result(result: SubscribeResult) -> _SubscribeResult:
-    shape = _SubscribeResult(
+def _subscribe_result(result: SubscribeResult) -> SubscribeShape:
+    shape = SubscribeShape(
         expires=result.expires,
         ttl=result.ttl,
         recoverable=result.recoverable,
         positioned=result.positioned,
-        data=_raw(result.data),
+        data=optional(result.data),
         was_recovering=result.was_recovering,
     )
     if result.position is not None:
@@ -314,14 +260,7 @@ def _subscribe_result(result: SubscribeResult) -> _SubscribeResult:
     return shape
 
 
-def _publication(publication: Publication) -> _Publication:
-    shape = _Publication(data=raw(publication.data), offset=publication.offset)
-    if publication.info is not None:
-        shape.info = client_info(publication.info)
-    if publication.tags:
-        shape.tags = dict(sorted(publication.tags.items()))
+def _publication(publication: Publication) -> PublicationShape:
+    shape = json_shapes.publication(publication)
+    shape.offset = publication.offset
     return shape
-
-
-def _raw(payload: Payload | None) -> Raw | None:
-    return None if payload is None else raw(payload)
