@@ -21,15 +21,15 @@ from realtime.auth import inspecting
 from realtime.auth.inspecting import Inspected
 from realtime.auth.keys import InvalidKey
 from realtime.auth.verifier import Verifier
-from realtime.clients import explaining
 from realtime.clients.checks import Outcome, Step
-from realtime.clients.explaining import ACTIONS, Action, Explanation, Judgement, Question
 from realtime.cluster.survey import SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.hooks.deciding import Deciding
 from realtime.hooks.registry import registry
 from realtime.node.hooks import Decider
+from realtime.operators import explaining
+from realtime.operators.explaining import ACTIONS, Action, Explanation, Judgement, Question
 from realtime.operators.questions import (
     AskMirror,
     AskRecent,

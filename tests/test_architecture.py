@@ -55,6 +55,7 @@ ROOMS = (
     "realtime.transports",
     "realtime.clients.dispatch",
     "realtime.clients.commands",
+    "realtime.operators.explaining",
     "realtime.clients",
     "realtime.server_api.functions",
     "realtime.server_api.blocks",

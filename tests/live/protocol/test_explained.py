@@ -12,11 +12,11 @@ from typing import Any, Literal
 import pytest
 from websockets.asyncio.client import ClientConnection, connect
 
-from realtime.clients.explaining import ACTIONS, Action, Question, explain
 from realtime.config.options import Config
 from realtime.config.reader import load
 from realtime.hooks.deciding import Deciding
 from realtime.hooks.registry import Registry
+from realtime.operators.explaining import ACTIONS, Action, Question, explain
 from tests.conftest import connection_token
 from tests.live.configurations import MAIN, Serve
 
