@@ -33,7 +33,7 @@ _WAITS = {"commit": DEFERRED, "row": DURABLE}
 
 
 class RequestLog:
-    """Records one request; see `realtime.tracing.recording.Recorder`.
+    """Records one request; see `realtime.tracing.recording.RequestRecorder`.
 
     Work that the request began, and that goes on after it, adds nothing any more.
     """

@@ -42,13 +42,16 @@ from collections.abc import Callable
 from realtime.errors import EngineUnavailable
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.master import Master
-from realtime.redis.pubsub_link import Confirmation, PubSubLink, SubscribedLink
+from realtime.redis.pubsub_link import Confirmation, PubSubLink
+from realtime.redis.sharded_link import SlotPart
 
 logger = logging.getLogger("realtime.redis")
 
 RETRY_DELAY = 0.05
 MAX_RETRY_DELAY = 2.0
 """Seconds between attempts to connect; they double."""
+
+SubscribedLink = PubSubLink | SlotPart
 
 
 class _Wanted:

@@ -10,7 +10,8 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, ClassVar, Protocol
+from dataclasses import dataclass
+from typing import ClassVar
 
 import hiredis
 
@@ -28,29 +29,20 @@ Confirmation = asyncio.Future[EngineUnavailable | None]
 """Done when Redis confirmed a name, or with the reason why it did not."""
 
 
+@dataclass(slots=True)
 class OwedReplies:
     """A command whose replies Redis owes: one for each Redis channel that it named."""
 
-    __slots__ = ("confirmations", "done", "names", "replies", "unsubscribed")
-
-    def __init__(
-        self,
-        replies: int,
-        confirmations: Sequence[Confirmation],
-        done: Confirmation | None,
-        names: Sequence[str] = (),
-        unsubscribed: str = "",
-    ) -> None:
-        self.names = names
-        """Redis channels to subscribe to; empty for other commands."""
-        self.unsubscribed = unsubscribed
-        """The one to unsubscribe from; empty for other commands."""
-        self.replies = replies
-        """Number of replies that are still to come."""
-        self.confirmations = confirmations
-        """Outlive the link: a name that was not confirmed is subscribed to on the next one."""
-        self.done = done
-        """Fails with the link."""
+    replies: int
+    """Number of replies that are still to come."""
+    confirmations: Sequence[Confirmation] = ()
+    """Outlive the link: a name that was not confirmed is subscribed to on the next one."""
+    done: Confirmation | None = None
+    """Fails with the link."""
+    names: Sequence[str] = ()
+    """Redis channels to subscribe to; empty for other commands."""
+    unsubscribed: str = ""
+    """The one to unsubscribe from; empty for other commands."""
 
     def settle(self, error: EngineUnavailable | None) -> None:
         """Tell callers that every reply has arrived, or that Redis refused the command."""
@@ -63,26 +55,6 @@ class OwedReplies:
         """Tell the restorer how the command ended."""
         if self.done is not None and not self.done.done():
             self.done.set_result(error)
-
-
-class SubscribedLink(Protocol):
-    """What `PubSub` needs of a link: a whole one, or the part of one for a partition."""
-
-    lost: str | None
-
-    def start(
-        self, receive: Callable[[str, bytes], None], on_lost: Callable[[Any], None]
-    ) -> None: ...
-
-    def subscribe(self, names: Sequence[str], confirmations: Sequence[Confirmation]) -> None: ...
-
-    def subscribe_all(self, wanted: Mapping[str, Confirmation]) -> list[Confirmation]: ...
-
-    def unsubscribe(self, name: str) -> None: ...
-
-    def abort(self, reason: str) -> None: ...
-
-    async def close(self, reason: str) -> None: ...
 
 
 class PubSubLink(Link):
@@ -133,7 +105,7 @@ class PubSubLink(Link):
 
     def unsubscribe(self, name: str) -> None:
         """Unsubscribe from a name."""
-        self._command((self.UNSUBSCRIBE, name), OwedReplies(1, (), None, (), name))
+        self._command((self.UNSUBSCRIBE, name), OwedReplies(1, unsubscribed=name))
 
     def _command(self, command: tuple[str, ...], expected: OwedReplies) -> None:
         try:
@@ -151,7 +123,7 @@ class PubSubLink(Link):
         self._pinged_at = None
         delay = self._last_data_at + PING_INTERVAL - now
         if delay <= 0:
-            self._command(("PING",), OwedReplies(1, (), None))
+            self._command(("PING",), OwedReplies(1))
             self._pinged_at = now
             delay = self._answer_timeout
         self._watch = self._loop.call_later(delay, self._check_alive)

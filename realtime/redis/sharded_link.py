@@ -11,12 +11,12 @@ Names in one SSUBSCRIBE have one slot, because a server refuses others.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 from realtime.redis.commands import Reply
 from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub_link import Confirmation, PubSubLink
+from realtime.redis.pubsub_link import PubSubLink
 from realtime.redis.redirects import Redirected
 from realtime.redis.slot_map import SlotMap
 from realtime.redis.slots import slot_of
@@ -36,7 +36,7 @@ class ShardedLink(PubSubLink):
 
     def __init__(self, host: Host, timeouts: Timeouts) -> None:
         super().__init__(host, timeouts)
-        self.parts: dict[int, Part] = {}
+        self.parts: dict[int, SlotPart] = {}
         """Slot → its part."""
         self.slots: SlotMap | None = None
         """Learns which slots moved."""
@@ -93,31 +93,24 @@ class ShardedLink(PubSubLink):
             part.abort(reason)
 
 
-class Part:
-    """The part of a link for one slot: see `pubsub_link.SubscribedLink`."""
+class SlotPart:
+    """The part of a link for one slot, with the methods of a `PubSubLink`."""
 
     def __init__(self, link: ShardedLink, slot: int) -> None:
         self.lost: str | None = link.lost
         self.link = link
         self._slot = slot
-        self._on_lost: Callable[[Part], None] | None = None
+        self._on_lost: Callable[[SlotPart], None] | None = None
+        self.subscribe = link.subscribe
+        self.subscribe_all = link.subscribe_all
+        self.unsubscribe = link.unsubscribe
 
-    def start(self, receive: Callable[[str, bytes], None], on_lost: Callable[[Part], None]) -> None:
+    def start(
+        self, receive: Callable[[str, bytes], None], on_lost: Callable[[SlotPart], None]
+    ) -> None:
         """Belong to the link from now on. Messages go to the receiver of the link."""
         self._on_lost = on_lost
         self.link.parts[self._slot] = self
-
-    def subscribe(self, names: Sequence[str], confirmations: Sequence[Confirmation]) -> None:
-        """Subscribe to names with one command."""
-        self.link.subscribe(names, confirmations)
-
-    def subscribe_all(self, wanted: Mapping[str, Confirmation]) -> list[Confirmation]:
-        """Subscribe to names; return one confirmation for each command."""
-        return self.link.subscribe_all(wanted)
-
-    def unsubscribe(self, name: str) -> None:
-        """Unsubscribe from a name."""
-        self.link.unsubscribe(name)
 
     def abort(self, reason: str) -> None:
         """Leave the link. The other slots stay."""

@@ -16,8 +16,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.cluster import LoopCluster
 from realtime.redis.hosts import Place
 from realtime.redis.pubsub import PubSub
-from realtime.redis.pubsub_link import SubscribedLink
-from realtime.redis.sharded_link import Part, ShardedLink
+from realtime.redis.sharded_link import ShardedLink, SlotPart
 
 logger = logging.getLogger("realtime.redis")
 
@@ -202,8 +201,8 @@ class SlotPubSub(PubSub):
         self._index = index
         self._slot = cluster.map.slots[index]
 
-    async def _open_link(self) -> SubscribedLink:
-        return Part(await self._pubsub.link(self._slot), self._slot)
+    async def _open_link(self) -> SlotPart:
+        return SlotPart(await self._pubsub.link(self._slot), self._slot)
 
     async def _pause(self, seconds: float) -> None:
         """Wait until another server may have the slot, or as long as that."""

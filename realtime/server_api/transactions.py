@@ -135,7 +135,7 @@ class AfterCommit:
 
 
 def waits(publications: Publications, until: str) -> None:
-    """Tell what records this request that publications wait; see `Recorder.waits`."""
+    """Tell what records this request that publications wait; see `RequestRecorder.waits`."""
     if (recording := recorder.get()) is not None:
         recording.waits(publications, until)
 

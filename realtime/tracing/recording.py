@@ -14,7 +14,7 @@ from typing import Any, Protocol, TypeVar
 P = TypeVar("P", bound=Sequence[Any])
 
 
-class Recorder(Protocol):
+class RequestRecorder(Protocol):
     """Records what it is given. A publication is a `NewPublication` and its channel's options."""
 
     def waits(self, publications: Sequence[tuple[Any, Any]], until: str) -> None:
@@ -40,5 +40,5 @@ class Recorder(Protocol):
         ...
 
 
-recorder: ContextVar[Recorder | None] = ContextVar("realtime_recorder", default=None)
+recorder: ContextVar[RequestRecorder | None] = ContextVar("realtime_recorder", default=None)
 """Of the request in work."""

@@ -17,7 +17,7 @@ NUMBERED = b"\xc1"
 Message = dict[str, Any]
 
 
-class Serializer(Protocol):
+class MessageSerializer(Protocol):
     """Encodes messages, and may encrypt them: one of `channels_redis.serializers`."""
 
     def serialize(self, message: Message) -> bytes: ...
@@ -25,7 +25,7 @@ class Serializer(Protocol):
     def deserialize(self, data: bytes) -> Message: ...
 
 
-def decode(serializer: Serializer, data: bytes) -> Message:
+def decode(serializer: MessageSerializer, data: bytes) -> Message:
     """Return a message with its `offset` and `epoch`, where it has a position.
 
     Raises:

@@ -34,7 +34,7 @@ from channels.exceptions import ChannelFull, MessageTooLarge
 from channels_redis.serializers import registry
 from channels_redis.utils import decode_hosts
 
-from realtime.engine.redis.group_message import Message, Serializer
+from realtime.engine.redis.group_message import Message, MessageSerializer
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.redis_bus import RedisBus
@@ -310,10 +310,10 @@ class _Queue:
             self._messages.popleft()
 
 
-def new_serializer() -> Serializer:
+def new_serializer() -> MessageSerializer:
     """Return what encodes messages where no options of a layer say otherwise."""
-    serializer: Serializer = registry.get_serializer("msgpack", symmetric_encryption_keys=None)
-    return serializer
+    made: MessageSerializer = registry.get_serializer("msgpack", symmetric_encryption_keys=None)
+    return made
 
 
 def _require_dict(message: object) -> None:

@@ -6,6 +6,7 @@ import math
 from typing import Protocol
 
 from channels.layers import channel_layers
+from channels_redis.utils import decode_hosts
 
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
@@ -17,7 +18,7 @@ from realtime.engine.redis.groups import RedisGroups
 from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
-from realtime.engine.redis.servers import ClusterServers
+from realtime.engine.redis.servers import ClusterServers, ShardServers
 from realtime.errors import EngineUnavailable
 from realtime.redis.blocking_cluster import Routed, run_many
 from realtime.redis.commands import Command, Reply, Wait
@@ -101,25 +102,17 @@ class RedisEngines:
 
     def _own_bus(self, config: Config) -> RedisBus:
         if self._own is None or self._own[0] is not config:
-            if redis_options.is_cluster(config):
-                self._own = config, _cluster_bus(config)
-                return self._own[1]
-            layer = RedisChannelLayer(
-                hosts=redis_options.hosts(config),
-                prefix=sources.redis_prefix(config),
-                connect_timeout=config.redis_connect_timeout,
-                timeout=config.redis_read_timeout,
-                partitions=config.redis_partitions,
-            )
-            self._own = config, layer.bus
+            self._own = config, _bus(config)
         return self._own[1]
 
 
-def _cluster_bus(config: Config) -> RedisBus:
-    partitions = Partitions(config.redis_partitions or DEFAULT_PARTITIONS)
-    hosts = [Host(entry) for entry in redis_options.hosts(config)]
+def _bus(config: Config) -> RedisBus:
+    count, servers = config.redis_partitions, redis_options.hosts(config)
+    is_cluster = redis_options.is_cluster(config)
+    partitions = Partitions(count or (DEFAULT_PARTITIONS if is_cluster else 0))
+    hosts = [Host(entry) for entry in (servers if is_cluster else decode_hosts(servers))]
     return RedisBus(
-        ClusterServers(hosts, partitions),
+        ClusterServers(hosts, partitions) if is_cluster else ShardServers(hosts),
         sources.redis_prefix(config),
         new_serializer(),
         Timeouts(config.redis_connect_timeout, config.redis_read_timeout),

@@ -105,23 +105,8 @@ def to_client(message: Message) -> ClientInfo:
 
 def of_node(node: NodeInfo) -> Message:
     """Return the record of a node: its fields in their order, with its counters if it has them."""
-    record: list[Any] = [
-        node.uid,
-        node.name,
-        node.version,
-        node.num_clients,
-        node.num_users,
-        node.num_channels,
-        node.uptime,
-    ]
-    if isinstance(node, NodeStatus):
-        record += (
-            node.messages_published,
-            node.messages_delivered,
-            node.num_subs,
-            node.loop_lag,
-        )
-    return {RECORD: record}
+    kind = NodeStatus if isinstance(node, NodeStatus) else NodeInfo
+    return {RECORD: [getattr(node, field) for field in kind.__struct_fields__[:_STATUS_FIELDS]]}
 
 
 def to_status(message: Message, last_seen_seconds: float, alive: bool) -> NodeStatus:

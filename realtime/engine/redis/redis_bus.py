@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from realtime.engine.redis.group_message import Message, Serializer, decode
+from realtime.engine.redis.group_message import Message, MessageSerializer, decode
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.scripts import SEAL
@@ -92,7 +92,7 @@ class RedisBus:
         self,
         servers: Servers,
         prefix: str,
-        serializer: Serializer,
+        serializer: MessageSerializer,
         timeouts: Timeouts = Timeouts(),  # noqa: B008 - a tuple
         partitions: Partitions = Partitions(),  # noqa: B008
     ) -> None:
