@@ -95,7 +95,7 @@ class RedisChannelLayer:
             serializer_format, symmetric_encryption_keys=symmetric_encryption_keys
         )
         self.bus = RedisBus(
-            ShardServers([Host(entry) for entry in decode_hosts(hosts)]),
+            ShardServers(hosts_of(hosts)),
             prefix,
             serializer,
             Timeouts(connect_timeout, timeout),
@@ -308,6 +308,11 @@ class _Queue:
         since = self._loop.time() - self._expiry
         while self._messages and self._messages[0][0] < since:
             self._messages.popleft()
+
+
+def hosts_of(entries: Iterable[Any] | None) -> list[Host]:
+    """Return the shards of a layer; the entries are those that `RedisChannelLayer` takes."""
+    return [Host(entry) for entry in decode_hosts(entries)]
 
 
 def new_serializer() -> MessageSerializer:

@@ -6,7 +6,6 @@ import math
 from typing import Protocol
 
 from channels.layers import channel_layers
-from channels_redis.utils import decode_hosts
 
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
@@ -15,7 +14,7 @@ from realtime.engine.redis.broker import HELD_LIFETIME, MetaSettings
 from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignGroups, ForeignLayer, blocking_send
 from realtime.engine.redis.groups import RedisGroups
-from realtime.engine.redis.layer import RedisChannelLayer, new_serializer
+from realtime.engine.redis.layer import RedisChannelLayer, hosts_of, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import ClusterServers, ShardServers
@@ -110,7 +109,7 @@ def _bus(config: Config) -> RedisBus:
     count, servers = config.redis_partitions, redis_options.hosts(config)
     is_cluster = redis_options.is_cluster(config)
     partitions = Partitions(count or (DEFAULT_PARTITIONS if is_cluster else 0))
-    hosts = [Host(entry) for entry in (servers if is_cluster else decode_hosts(servers))]
+    hosts = [Host(entry) for entry in servers] if is_cluster else hosts_of(servers)
     return RedisBus(
         ClusterServers(hosts, partitions) if is_cluster else ShardServers(hosts),
         sources.redis_prefix(config),
