@@ -30,6 +30,8 @@ logger = logging.getLogger("realtime.engine")
 
 CLOSE_TIMEOUT = 1.5
 """Seconds a layer has to close."""
+SEND_TIMEOUT = 5.0
+"""Seconds that a layer may take to send. Later messages to the same group wait for their turn."""
 RETRY_DELAY = 1.0
 """Seconds between attempts to receive from a layer that fails."""
 GROUP_RENEWAL = 3600.0
@@ -102,7 +104,8 @@ class ForeignGroups(RedisGroups):
         self, group: str, message: Message, position: StreamPosition | None
     ) -> None:
         with wrapping_errors():
-            await self._layer.group_send(group, _sent(message, position))
+            async with asyncio.timeout(SEND_TIMEOUT):
+                await self._layer.group_send(group, _sent(message, position))
 
     async def join(self, group: str) -> None:
         self._groups[group] = None

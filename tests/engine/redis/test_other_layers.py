@@ -12,15 +12,16 @@ from channels.layers import InMemoryChannelLayer
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
-from realtime.engine.redis import records
+from realtime.engine.redis import foreign, records
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignGroups
 from realtime.engine.redis.group_message import Message
 from realtime.engine.redis.layer import RedisChannelLayer
+from realtime.errors import NoReply
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication
 from tests.engine.bench import RecordingReceiver
-from tests.engine.layered_nodes import LAYERS, two_nodes
+from tests.engine.layered_nodes import LAYERS, two_nodes, two_step_node
 from tests.redis_server import RedisServer
 from tests.unit.node.node_parts import PLAIN, RECOVERABLE, publish, published, subscribe
 from tests.unit.parts import RecordingClient, data, eventually
@@ -52,6 +53,36 @@ async def test_publications_that_begin_side_by_side_are_sent_in_their_order(
     await asyncio.gather(*(publish(nodes[0], options, value, unique) for value in range(5)))
 
     assert sent == [*range(5)]
+
+
+async def test_layer_that_hangs_holds_up_a_channel_for_a_time_only(
+    redis_server: RedisServer, unique: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(foreign, "SEND_TIMEOUT", 0.2)
+    layer = InMemoryChannelLayer()
+    send, hangs = layer.group_send, asyncio.Event()
+
+    async def hang_once(group: str, message: Message) -> None:
+        if not hangs.is_set():
+            hangs.set()
+            await asyncio.Event().wait()
+        await send(group, message)
+
+    monkeypatch.setattr(layer, "group_send", hang_once)
+    node = two_step_node(redis_server, unique, layer)
+    await node.start()
+    client = RecordingClient("C")
+    await subscribe(node, client, PLAIN, unique)
+
+    first = asyncio.create_task(publish(node, PLAIN, 1, unique))
+    await hangs.wait()
+    async with asyncio.timeout(20):
+        await publish(node, PLAIN, 2, unique)
+        with pytest.raises(NoReply):
+            await first
+
+    await eventually(lambda: published(client) == [2])
+    await node.stop()
 
 
 async def test_publication_reaches_clients_of_both_nodes(
