@@ -82,33 +82,17 @@ class _Mirror:
         """
         return self._result(serving.call(self._ask))
 
-    async def apoll(self) -> Poll:
-        """Ask all nodes. Async version of `poll`."""
-        return self._result(await serving.acall(self._ask))
-
     def end(self) -> None:
         """End it at all nodes. Without this, they end it by themselves."""
         self._ends_at = 0.0
         with suppress(EngineUnavailable, NotServing):  # the nodes end it when no poll comes
             serving.call(self._ask_to_end)
 
-    async def aend(self) -> None:
-        """End it at all nodes. Async version of `end`."""
-        self._ends_at = 0.0
-        with suppress(EngineUnavailable, NotServing):
-            await serving.acall(self._ask_to_end)
-
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, *_: object) -> None:
         self.end()
-
-    async def __aenter__(self) -> Self:
-        return self
-
-    async def __aexit__(self, *_: object) -> None:
-        await self.aend()
 
     async def _ask(self, member: Member) -> SurveyResult[MirrorAnswer]:
         if self.is_over:
