@@ -1,6 +1,4 @@
-"""Checks of optional apps: that durable publications can be kept and are published, and that users
-who are online can be found.
-"""
+"""Checks of optional apps: durable publications are kept and published, users online are found."""
 
 from __future__ import annotations
 

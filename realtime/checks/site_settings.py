@@ -87,7 +87,7 @@ def check_trusted_proxies(report: Report) -> Found:
     if config.address_connection_rate and is_proxied and not config.trusted_proxies:
         yield (
             "address_connection_rate is set, and the settings say that there is a reverse proxy,"
-            " but trusted_proxies is 0: all clients count as one address, that of the proxy."
+            " but trusted_proxies is 0: all clients have the address of the proxy."
         )
 
 

@@ -295,7 +295,7 @@ def check_bearer(
         channel: the channel to which the client subscribes.
         client: its client ID.
         user: its user ID.
-        rules: those of the client.
+        rules: of the generation that the client speaks.
         nameless: what a token that names no channel leads to.
         wrong: what a token of another client, user or channel leads to; None: as the rules say.
 

@@ -38,7 +38,7 @@ __all__ = [
 
 
 class Problem(NamedTuple):
-    """A mistake in the options. `id` is that of the system check that reports it, as "E001"."""
+    """A mistake in the options. `id`: the ID of the system check that reports it, as "E001"."""
 
     id: str
     message: str
@@ -164,7 +164,7 @@ class Config(LimitOptions):
     admin_name: str = option("", "Name of the standalone panel, in its header and in tabs.")
     admin_accent: str = option(
         "",
-        "Colour of its header: green, teal, violet, red, brown or grey; empty: that of the admin.",
+        "Colour of its header: green, teal, violet, red, brown or grey; empty: the admin's.",
         choices=("", "green", "teal", "violet", "red", "brown", "grey"),
     )
     trusted_proxies: int = option(

@@ -106,7 +106,7 @@ class _Reader:
             label: the name that messages give it.
             value: as it was given.
             into: gets values by name.
-            known: its name there; empty: that of the field.
+            known: the name in `into`; empty: the name of the field.
         """
         kind = kind_of(option)
         meaning = str(option.metadata["meaning"])

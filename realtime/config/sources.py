@@ -213,7 +213,7 @@ def layer_problems(config: Config) -> Iterator[Problem]:
     """Yield why the layer that `channel_layer` names cannot deliver.
 
     Nothing with the memory engine, with which any layer is a mistake in the options, and with the
-    dummy engine, which tests use in place of that of the site.
+    dummy engine, which tests use in place of the engine of the site.
     """
     alias = config.channel_layer
     if not alias or config.engine in ("memory", DUMMY):

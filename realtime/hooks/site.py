@@ -61,7 +61,7 @@ logger = logging.getLogger("realtime.hooks")
 T = TypeVar("T")
 
 GROUPS = (("connect", "refresh"), ("subscribe", "publish"), ("rpc", "message"))
-"""Kinds of hooks that share `hook_workers` threads: slow methods keep nobody from connecting."""
+"""Kinds of hooks that share `hook_workers` threads. So clients connect while methods are slow."""
 
 
 class SiteHooks(Hooks):

@@ -169,7 +169,7 @@ class Decider(StrEnum):
 
 
 class Hooks:
-    """Decisions of the site. Here they are those of a site without hooks: the options decide.
+    """Decisions of the site. In this class the options decide, as on a site without hooks.
 
     Every coroutine is bounded in time.
     """

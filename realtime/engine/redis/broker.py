@@ -112,7 +112,7 @@ class RedisStreams:
     async def publish_many(
         self, publications: Sequence[Outgoing]
     ) -> list[Published | EngineUnavailable]:
-        if self._send is not None:  # side by side, those of one channel would change places
+        if self._send is not None:  # publications of one channel keep their order
             return [await self._attempt(outgoing) for outgoing in publications]
         requests = [self._request(each, _content(each)) for each in publications]
         return [

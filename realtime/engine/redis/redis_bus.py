@@ -161,7 +161,9 @@ class RedisBus:
     async def call(
         self, shard: int, request: Request, wait: Wait | None = None, beside: bool = False
     ) -> Reply:
-        """Make a request to a shard and return its reply. Arguments as those of `ShardRequest`.
+        """Make a request to a shard and return its reply.
+
+        The arguments are the fields of `ShardRequest`.
 
         Raises:
             EngineUnavailable: Redis is away or refused.
