@@ -103,16 +103,16 @@ def is_key(api_key: str, head: Head) -> bool:
         match (head.authorization or "").encode("latin-1", "replace").split(None, 1):
             case [scheme, key] if scheme.lower() == b"apikey":
                 given = key.rstrip()
-    from_query = _query_key(head.query).encode("utf-8", "surrogateescape")
-    return same(given, api_key) or same(from_query, api_key)
+    return same(given, api_key) or same(_query_key(head.query), api_key)
 
 
-def _query_key(query: str) -> str:
-    """Return the first `api_key` of a query string, "" if there is none."""
+def _query_key(query: str) -> bytes:
+    """Return the first `api_key` of a query string, b"" if there is none."""
     try:
-        return parse_qs(query, max_num_fields=MAX_QUERY_FIELDS).get("api_key", [""])[0]
+        keys = parse_qs(query, max_num_fields=MAX_QUERY_FIELDS).get("api_key", [""])
     except ValueError:
-        return ""
+        return b""
+    return keys[0].encode("utf-8", "surrogateescape")
 
 
 def same(given: bytes, key: str) -> bool:
@@ -185,12 +185,14 @@ class Patience:
     """
 
     def __init__(self, member: Member) -> None:
-        self._deadline = time.monotonic() + factory.answer_timeout(member.config)
+        self._config = member.config
+        self._began = time.monotonic()
         self._is_away = False
 
     def check(self) -> None:
         """Raise EngineAway if a command has failed, and the time is over."""
-        if self._is_away and time.monotonic() >= self._deadline:
+        waited = time.monotonic() - self._began
+        if self._is_away and waited >= factory.answer_timeout(self._config):
             raise EngineAway
 
     def note(self, error: Error) -> None:
