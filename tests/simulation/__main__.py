@@ -1,0 +1,103 @@
+"""Run seeds: `make simulate SECONDS=60`, or `python -m tests.simulation --seed 7` for one of them.
+
+A seed that fails is made smaller, and its trace is printed. The exit status is 1 if one failed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import os
+import random
+import sys
+import time
+
+from tests.simulation.runs import begin, results
+
+TRACED = 60
+"""Lines of a trace that are printed, from its end."""
+
+
+def main() -> int:
+    """Run what the command line says; return the exit status."""
+    if os.environ.get("PYTHONHASHSEED") != "0":  # the order of sets must not differ between runs
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
+    begin()
+    arguments = _arguments()
+    if arguments.seed is not None:
+        return _play_one(arguments.seed, arguments.engine, smaller=arguments.smaller)
+    return _play_many(arguments)
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="python -m tests.simulation", description=__doc__)
+    parser.add_argument("--seconds", type=float, default=60, help="for how long; default 60")
+    parser.add_argument("--first", type=int, help="the first seed; default: by chance")
+    parser.add_argument("--seed", type=int, help="play this seed alone, and print its trace")
+    parser.add_argument("--engine", default="", help="where streams live, whatever the seed says")
+    parser.add_argument("--smaller", action="store_true", help="make a failing seed smaller")
+    parser.add_argument("--processes", type=int, default=os.cpu_count())
+    return parser.parse_args()
+
+
+# many seeds
+
+
+def _play_many(arguments: argparse.Namespace) -> int:
+    first = arguments.first
+    if first is None:
+        first = random.SystemRandom().randrange(10**6) * 1000
+    began = time.monotonic()
+    totals = dict.fromkeys(("faults", "deliveries", "published", "told"), 0)
+    failed = []
+    number = 0
+    for result in results(first, arguments.seconds, arguments.engine, arguments.processes):
+        number += 1
+        for name in totals:
+            totals[name] += getattr(result, name)
+        if result.failures:
+            failed.append(result)
+            print(f"seed {result.plan.seed} failed: {result.failures[0]}", flush=True)
+    seconds = time.monotonic() - began
+    print(
+        f"{number} seeds from {first} on in {seconds:.0f} s: {totals['faults']:,} faults,"
+        f" {totals['deliveries']:,} deliveries of {totals['published']:,} publications,"
+        f" {totals['told']:,} times told to begin anew; {len(failed)} failed"
+    )
+    if failed:
+        _play_one(failed[0].plan.seed, arguments.engine, smaller=True)
+    return int(bool(failed))
+
+
+# one seed
+
+
+def _play_one(seed: int, engine: str, *, smaller: bool) -> int:
+    from tests.simulation.scenario import plan_of, play
+    from tests.simulation.shrink import shrink
+
+    plan = plan_of(seed, engine)
+    result = play(plan, traces=True)
+    if result.failures and smaller:
+        plan = shrink(plan)
+        result = play(plan, traces=True)
+    print(f"seed {seed}: {plan}\n")
+    print("\n".join(result.trace[-TRACED:] if not smaller else _telling(result.trace)))
+    digest = hashlib.sha256("\n".join(result.trace).encode()).hexdigest()
+    print(f"\n{len(result.trace)} steps, digest {digest[:16]}; {result.counts}")
+    for failure in result.failures:
+        print(f"FAILED {failure}")
+    return int(bool(result.failures))
+
+
+def _telling(trace: list[str]) -> list[str]:
+    """Return the faults of a trace, and what came before its first failure."""
+    first = next((at for at, line in enumerate(trace) if "FAILURE" in line), len(trace))
+    begin = max(0, first - TRACED)
+    faults = [line for line in trace[:begin] if "fault:" in line]
+    return [*faults, "...", *trace[begin : first + 5]]
+
+
+if __name__ == "__main__":
+    sys.exit(main())

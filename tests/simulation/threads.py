@@ -1,0 +1,261 @@
+"""Processes without an event loop: they publish with blocking calls, as Celery and WSGI do.
+
+Each call runs in a greenlet of the simulation: where a socket would block, the greenlet waits for
+the world, which goes on meanwhile. So redis-py and `realtime.redis.blocking` run as they are.
+
+    call ─► BlockingRedis ─► redis-py ─► SimulatedSocket ══ bytes ══► RedisServer
+              recv: the greenlet waits ◄── data, the end, or the time-out
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+from unittest import mock
+
+import redis.connection
+from greenlet import getcurrent, greenlet
+from redis._parsers import hiredis as parser
+
+from realtime.cluster.member import Member, NewPublication
+from realtime.engine.once import Once
+from realtime.engine.redis.engine import RedisStore
+from realtime.errors import EngineUnavailable
+from realtime.payload import check
+from tests.simulation.network import End
+from tests.simulation.world import Process
+
+if TYPE_CHECKING:
+    from tests.simulation.scenario import Service
+
+RETRIES = 20
+ONCE_SECONDS = 3600
+
+
+class ThreadProcess:
+    """A process that publishes from threads."""
+
+    def __init__(self, service: Service, name: str) -> None:
+        self.service = service
+        self.name = name
+        self.process: Process
+        self.start()
+
+    def start(self) -> None:
+        """Begin, with connections of its own."""
+        self.process = Process(self.service.world, self.name)
+        self.service.network.add(self.process)
+        store = RedisStore(self.service.new_bus(), "sim", self.service.meta)
+        self._member = Member(self.service.config, store)
+
+    def publish(self, channel: str, *, insists: bool) -> None:
+        """Publish in a thread.
+
+        Args:
+            insists: with an idempotency key, again and again until it is acknowledged.
+        """
+        if self.process.alive:
+            self.process.call(greenlet(lambda: self._publish(channel, insists)).switch)
+
+    def _publish(self, channel: str, insists: bool) -> None:
+        judge = self.service.judge
+        publishing = judge.begin(channel)
+        once = Once(f"key {publishing.number}", ONCE_SECONDS) if insists else None
+        new = NewPublication(channel, check(b"%d" % publishing.number), once=once)
+        options = self.service.options_of(channel)
+        for attempt in range(RETRIES if insists else 1):
+            try:
+                published = result_of(self._member.publish_new(new, options))
+            except EngineUnavailable as error:
+                judge.note(f"{self.name} got no answer for {publishing.number}: {error}")
+                sleep(0.2 * (attempt + 1))
+                continue
+            position = published.position
+            if position is None:
+                judge.acknowledge(publishing)
+            else:
+                judge.acknowledge(publishing, position.offset, position.epoch)
+            return
+
+
+def result_of(coroutine: Any) -> Any:
+    """Return the result of a coroutine that does not suspend."""
+    try:
+        coroutine.send(None)
+    except StopIteration as stop:
+        return stop.value
+    raise AssertionError("a coroutine of a blocking store suspended")
+
+
+def _wait(process: Process, seconds: float | None) -> Callable[[], None]:
+    """Return what ends the wait of the greenlet that runs now; then call `_sleep`."""
+    waiting, is_over = getcurrent(), False
+
+    def wake() -> None:
+        nonlocal is_over
+        if not is_over:
+            is_over = True
+            process.call(waiting.switch)
+
+    if seconds is not None:
+        process.loop.call_later(seconds, wake)
+    return wake
+
+
+def _suspend() -> None:
+    parent = getcurrent().parent
+    assert parent is not None
+    parent.switch()
+
+
+def sleep(seconds: float) -> None:
+    """Take the place of `time.sleep` in a greenlet."""
+    process = _process()
+    _wait(process, seconds)
+    _suspend()
+
+
+def _process() -> Process:
+    world = _worlds[-1]
+    assert world.current is not None
+    process: Process = world.current
+    return process
+
+
+_worlds: list[Any] = []
+
+
+class SimulatedSocket:
+    """A socket of a greenlet, as redis-py uses one."""
+
+    def __init__(self, process: Process, timeout: float | None) -> None:
+        self._process = process
+        self._timeout = timeout
+        self._end: End | None = None
+        self._data = bytearray()
+        self._is_over = False
+        self._error: Exception | None = None
+        self._wake: Callable[[], None] | None = None
+
+    def connect(self, network: Any, place: tuple[Any, ...]) -> None:
+        """Open the connection, or raise OSError."""
+        process = self._process
+        wake = _wait(process, self._timeout)
+        opened: list[Any] = []
+
+        async def open_() -> None:
+            try:
+                opened.append((await network.open(process, lambda: self, place))[0])
+            except OSError as error:
+                opened.append(error)
+            wake()
+
+        task = process.spawn(open_())
+        _suspend()
+        if not opened:
+            task.cancel()
+            raise TimeoutError("timed out")
+        if isinstance(opened[0], OSError):
+            raise opened[0]
+
+    # from the network
+
+    def connection_made(self, transport: End) -> None:
+        self._end = transport
+
+    def data_received(self, data: bytes) -> None:
+        self._data += data
+        self._notify()
+
+    def connection_lost(self, error: Exception | None) -> None:
+        self._is_over, self._error = True, error
+        self._notify()
+
+    def _notify(self) -> None:
+        if self._wake is not None:
+            self._wake()
+
+    # as a socket
+
+    def settimeout(self, timeout: float | None) -> None:
+        self._timeout = timeout
+
+    def gettimeout(self) -> float | None:
+        return self._timeout
+
+    def setblocking(self, flag: bool) -> None:
+        self._timeout = None if flag else 0
+
+    def setsockopt(self, *arguments: Any) -> None:
+        pass
+
+    def getpeername(self) -> tuple[str, int]:
+        return "simulated", 0
+
+    def fileno(self) -> int:
+        return -1
+
+    @property
+    def is_closed(self) -> bool:
+        return self._is_over
+
+    @property
+    def is_readable(self) -> bool:
+        return self._is_over or bool(self._data)
+
+    def sendall(self, data: bytes) -> None:
+        if self._is_over or self._end is None:
+            raise ConnectionResetError("reset by peer")
+        self._end.write(bytes(data))
+
+    def recv(self, size: int) -> bytes:
+        if not self._data and not self._is_over:
+            if self._timeout == 0:
+                raise BlockingIOError
+            self._wake = _wait(self._process, self._timeout)
+            _suspend()
+            self._wake = None
+        if self._data:
+            data = bytes(self._data[:size])
+            del self._data[:size]
+            return data
+        if not self._is_over:
+            raise TimeoutError("timed out")
+        if self._error is not None:
+            raise ConnectionResetError(str(self._error))
+        return b""
+
+    def recv_into(self, buffer: Any, size: int = 0) -> int:
+        data = self.recv(size or len(buffer))
+        buffer[: len(data)] = data
+        return len(data)
+
+    def shutdown(self, how: int) -> None:
+        pass
+
+    def close(self) -> None:
+        if self._end is not None:
+            self._end.abort()
+
+
+@contextlib.contextmanager
+def blocking_calls(service: Service) -> Iterator[None]:
+    """Let redis-py connect to the simulated network within this block."""
+
+    def connect(connection: Any) -> SimulatedSocket:
+        socket = SimulatedSocket(_process(), connection.socket_connect_timeout)
+        socket.connect(service.network, (connection.host, connection.port))
+        socket.settimeout(connection.socket_timeout)
+        return socket
+
+    _worlds.append(service.world)
+    try:
+        with (
+            mock.patch.object(redis.connection.Connection, "_connect", connect),
+            mock.patch.object(parser, "_socket_can_read", lambda socket, _: socket.is_readable),
+            mock.patch.object(parser, "_socket_is_closed", lambda socket: socket.is_closed),
+        ):
+            yield
+    finally:
+        _worlds.pop()
