@@ -1,0 +1,78 @@
+"""The six walks of ARCHITECTURE: their files are there, and no walk gets longer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from functools import cache
+
+import pytest
+
+from tests.imports import ROOT
+
+LENGTHS: Mapping[str, int] = {
+    "1": 30,
+    "2": 21,
+    "3": 20,
+    "4": 31,
+    "5": 19,
+    "6": 25,
+}
+"""Walk → the files that a reader opens. A number may only fall."""
+
+WORDS = range(3, 9)
+"""How many say what a file does."""
+
+
+@cache
+def walks() -> dict[str, tuple[int, dict[str, str]]]:
+    """The walks: number → the length that its title says, and its files with their words."""
+    section = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Six walks\n")[2]
+    found: dict[str, tuple[int, dict[str, str]]] = {}
+    parts: dict[str, dict[str, str]] = {}
+    for text in section.split("```")[1].strip().split("\n\n"):
+        title, *lines = text.splitlines()
+        walk = re.fullmatch(r"(\d)  .+: (\d+) files", title)
+        assert walk, title
+        files: dict[str, str] = {}
+        part: dict[str, str] = {}
+        for line in map(str.strip, lines):
+            if line.startswith("["):
+                names = re.findall(r"\[(\w+)\]", line)
+                if parts.keys() >= set(names):
+                    part = {}
+                    for name in names:
+                        files |= parts[name]
+                else:
+                    part = parts[names[0]] = {}
+                continue
+            path, words = line.split(maxsplit=1)
+            assert path not in files, line
+            files[path] = part[path] = words
+        found[walk[1]] = int(walk[2]), files
+    return found
+
+
+def test_there_are_six() -> None:
+    assert walks().keys() == LENGTHS.keys()
+
+
+@pytest.mark.parametrize("walk", LENGTHS)
+def test_files_of_a_walk_are_there(walk: str) -> None:
+    _, files = walks()[walk]
+
+    assert [path for path in files if not (ROOT / "realtime" / path).is_file()] == []
+
+
+@pytest.mark.parametrize("walk", LENGTHS)
+def test_each_file_of_a_walk_says_in_few_words_what_it_does(walk: str) -> None:
+    _, files = walks()[walk]
+
+    assert {path: words for path, words in files.items() if len(words.split()) not in WORDS} == {}
+
+
+@pytest.mark.parametrize("walk", LENGTHS)
+def test_walk_gets_no_longer(walk: str) -> None:
+    said, files = walks()[walk]
+
+    assert said == len(files) <= LENGTHS[walk]
