@@ -47,11 +47,10 @@ PURE = (
     "realtime.engine.seen",
     "realtime.engine.once",
     "realtime.engine.versions",
-    "realtime.engine.redis.group_message",
+    "realtime.engine.redis.records",
     "realtime.engine.redis.keys",
     "realtime.engine.redis.partitions",
     "realtime.redis.slots",
-    "realtime.engine.redis.records",
     "realtime.redis.commands",
     "realtime.operators.questions",
 )

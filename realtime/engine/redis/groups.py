@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
 
-from realtime.engine.redis.group_message import Message
+from realtime.engine.redis.records import Message
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import OnShards
 from realtime.protocol.messages import StreamPosition

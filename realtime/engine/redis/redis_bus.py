@@ -18,9 +18,9 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, NamedTuple
 
-from realtime.engine.redis.group_message import Message, MessageSerializer, decode
 from realtime.engine.redis.loop_bus import LoopBus
 from realtime.engine.redis.partitions import Partitions
+from realtime.engine.redis.records import Message, MessageSerializer, decode
 from realtime.engine.redis.scripts import SEAL
 from realtime.engine.redis.servers import BlockingClient, Servers
 from realtime.errors import EngineUnavailable

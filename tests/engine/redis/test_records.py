@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from realtime import payload
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis import records
-from realtime.engine.redis.group_message import Message
+from realtime.engine.redis.records import Message
 from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.unit.parts import data, json_values, quickly, white_space
