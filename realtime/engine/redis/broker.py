@@ -21,9 +21,8 @@ from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Publis
 from realtime.engine.epochs import new_epoch
 from realtime.engine.redis import records
 from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.groups import RedisGroups, Send
 from realtime.engine.redis.records import Message
-from realtime.engine.redis.redis_bus import ShardRequest
+from realtime.engine.redis.redis_bus import RedisGroups, Send, ShardRequest
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.errors import EngineUnavailable

@@ -15,12 +15,11 @@ from realtime.engine.redis.broker import (
     deliver,
 )
 from realtime.engine.redis.cluster import RedisCluster
-from realtime.engine.redis.groups import RedisGroups, Send
 from realtime.engine.redis.limits import RedisLimits
 from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.presence import RedisPresence
 from realtime.engine.redis.records import Message
-from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.redis_bus import RedisBus, RedisGroups, Send
 from realtime.engine.redis.shards import Shards
 
 

@@ -18,9 +18,8 @@ from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
 
-from realtime.engine.redis.groups import Handler, RedisGroups, Send
 from realtime.engine.redis.records import CHECKED, Message, positioned
-from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.redis_bus import Handler, RedisBus, RedisGroups, Send
 from realtime.engine.redis.servers import OnShards
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import StreamPosition

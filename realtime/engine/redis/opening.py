@@ -13,10 +13,9 @@ from realtime.engine.base import Engine, Store
 from realtime.engine.redis.broker import HELD_LIFETIME, MetaSettings
 from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignGroups, ForeignLayer, blocking_send
-from realtime.engine.redis.groups import RedisGroups
 from realtime.engine.redis.layer import RedisChannelLayer, hosts_of, new_serializer
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
-from realtime.engine.redis.redis_bus import RedisBus
+from realtime.engine.redis.redis_bus import RedisBus, RedisGroups
 from realtime.engine.redis.servers import ClusterServers, ShardServers
 from realtime.errors import EngineUnavailable
 from realtime.redis.blocking_cluster import Routed, run_many
