@@ -348,6 +348,8 @@ class RedisBroker(RedisStreams):
         self._turns: WeakValueDictionary[ChannelName, asyncio.Lock] = WeakValueDictionary()
         self._groups = groups
         self._channel_list = channel_list
+        self.receiver: Receiver | None = None
+        """Gets what comes; None before the start of the engine, and after its stop."""
 
     def _turn(self, channel: ChannelName) -> AbstractAsyncContextManager[object]:
         return self._turns.setdefault(channel, asyncio.Lock())
@@ -368,20 +370,22 @@ class RedisBroker(RedisStreams):
         self._channel_list.discard(channel)
         await self._groups.leave(self._keys.group(channel))
 
+    def on_message(self, message: Message) -> None:
+        """Hand a message of another node, or of this one, to the receiver.
 
-def deliver(message: Message, receiver: Receiver) -> None:
-    """Hand a message of another node, or of this one, to the receiver.
-
-    Raises:
-        Exception: no node sends such a message.
-    """
-    kind, channel = message["type"], message["channel"]
-    if kind == PUBLICATION:
-        offset = message.get("offset", 0)
-        position = StreamPosition(offset, message["epoch"]) if offset else None
-        publication = records.to_publication(message, offset)
-        receiver.on_publication(channel, publication, position)
-    elif kind == JOIN:
-        receiver.on_notice(channel, Joined(records.to_client(message)))
-    elif kind == LEAVE:
-        receiver.on_notice(channel, Left(records.to_client(message)))
+        Raises:
+            Exception: no node sends such a message.
+        """
+        receiver = self.receiver
+        if receiver is None:
+            return
+        kind, channel = message["type"], message["channel"]
+        if kind == PUBLICATION:
+            offset = message.get("offset", 0)
+            position = StreamPosition(offset, message["epoch"]) if offset else None
+            publication = records.to_publication(message, offset)
+            receiver.on_publication(channel, publication, position)
+        elif kind == JOIN:
+            receiver.on_notice(channel, Joined(records.to_client(message)))
+        elif kind == LEAVE:
+            receiver.on_notice(channel, Left(records.to_client(message)))

@@ -12,13 +12,11 @@ from realtime.engine.redis.broker import (
     MetaSettings,
     RedisBroker,
     RedisStreams,
-    deliver,
 )
 from realtime.engine.redis.cluster import RedisCluster
 from realtime.engine.redis.limits import RedisLimits
 from realtime.engine.redis.lists import RedisLists, RedisNodeLists
 from realtime.engine.redis.presence import RedisPresence
-from realtime.engine.redis.records import Message
 from realtime.engine.redis.redis_bus import RedisBus, RedisGroups, Send
 from realtime.engine.redis.shards import Shards
 
@@ -68,18 +66,17 @@ class RedisEngine(Engine):
         self.groups = groups or RedisGroups(redis)
         self.lists = RedisNodeLists(self.shards)
         self.seen = self.lists.seen
-        self._receiver: Receiver | None = None
         self.broker = RedisBroker(self.shards, self.groups, meta, self.lists.channels)
         self.presence = RedisPresence(self.shards)
         self.cluster = RedisCluster(self.shards, self.broker, self.lists)
         self.limits = RedisLimits(self.shards)
 
     async def start(self, receiver: Receiver, uid: str) -> None:
-        self._receiver = receiver
+        self.broker.receiver = receiver
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.groups.close)
             await self.groups.open(
-                self._on_message,
+                self.broker.on_message,
                 lambda shards: receiver.on_interrupted(self._affected_by(shards)),
                 lambda shards: self._on_resumed(shards, receiver),
             )
@@ -87,7 +84,7 @@ class RedisEngine(Engine):
         self.lists.open(receiver, uid)
 
     async def stop(self) -> None:
-        self._receiver = None
+        self.broker.receiver = None
         await self.lists.close()
         await self.groups.close()
 
@@ -101,7 +98,3 @@ class RedisEngine(Engine):
         if not self.groups.sharded:  # it lost the groups of all shards at once
             return lambda channel: True
         return self.shards.affected_by(shards)
-
-    def _on_message(self, message: Message) -> None:
-        if self._receiver is not None:
-            deliver(message, self._receiver)
