@@ -11,10 +11,10 @@ import pytest
 from tests.imports import ROOT
 
 LENGTHS: Mapping[str, int] = {
-    "1": 27,
-    "2": 21,
-    "3": 20,
-    "4": 28,
+    "1": 26,
+    "2": 20,
+    "3": 19,
+    "4": 27,
     "5": 19,
     "6": 25,
 }

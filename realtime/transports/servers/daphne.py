@@ -26,7 +26,6 @@ from collections.abc import Callable
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
 
-from realtime.protocol.frames import Frame, websocket_bytes
 from realtime.transports.asgi import Headers, Send
 from realtime.transports.sending import WebSocketTransport
 
@@ -112,7 +111,7 @@ def _started(starting: asyncio.Future[Any]) -> None:
 
 def transport(
     send: Send, receiving: asyncio.Task[Any], size_limit: int | None
-) -> DaphneTransport | None:
+) -> WebSocketTransport | None:
     """Return the transport for daphne's own `send`; None for any other, or a wrapped one.
 
     Args:
@@ -122,7 +121,8 @@ def transport(
     if not hasattr(protocol, "write_frame"):
         return None
     protocol.limit_messages(size_limit, {"type": TOO_LARGE})
-    return DaphneTransport(send, receiving, protocol)
+    made: WebSocketTransport = protocol.transport_for(send, receiving)
+    return made
 
 
 def refuse_with(send: Send, status: int, headers: Headers) -> None:
@@ -147,24 +147,3 @@ def connection_of(send: Send) -> GuardedRequest | None:
 def _behind(send: Send) -> Any:
     """Return what daphne's own `send` is of: a WebSocket or a request; None for any other."""
     return send.args[0] if isinstance(send, functools.partial) and send.args else None
-
-
-class DaphneTransport(WebSocketTransport):
-    """Writes encoded frames, and knows how much the peer has not read."""
-
-    def __init__(self, send: Send, receiving: asyncio.Task[Any], protocol: Any) -> None:
-        super().__init__(send, receiving)
-        self._protocol = protocol
-        self._write_frame = protocol.write_frame
-
-    @property
-    def backlog(self) -> int:
-        return super().backlog + int(self._protocol.backlog_bytes())
-
-    def send(self, frame: Frame) -> int:
-        backlog: int | None = self._write_frame(frame.form(websocket_bytes))
-        if backlog is not None:
-            return backlog
-        if self._protocol.takes_frames():
-            return super().send(frame)
-        return 0  # closing or lost: daphne tells the receive loop

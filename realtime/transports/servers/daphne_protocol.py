@@ -14,6 +14,7 @@ application at once. Any other handshake or frame is read by Twisted and autobah
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -24,8 +25,8 @@ from daphne.ws_protocol import WebSocketProtocol
 
 from realtime.errors import CLOSE_REASON_MAX_BYTES
 from realtime.protocol.frames import Frame, websocket_bytes
-from realtime.transports.asgi import Event
-from realtime.transports.sending import CLOSE_TIMEOUT
+from realtime.transports.asgi import Event, Send
+from realtime.transports.sending import CLOSE_TIMEOUT, WebSocketTransport
 from realtime.transports.servers.daphne_channel import (
     backlog_of,
     has_plain_socket,
@@ -182,6 +183,10 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
                 return
         super().sendData(data, sync, chopsize)
 
+    def transport_for(self, send: Send, receiving: asyncio.Task[Any]) -> DaphneTransport:
+        """Return the transport of the client. `send`: daphne's own."""
+        return DaphneTransport(send, receiving, self)
+
     def refuse_with(self, status: int, reason: str, headers: list[tuple[str, str]]) -> None:
         """Set what the peer gets if the application rejects the handshake; daphne sends 403."""
         self._refusal = status, reason, headers
@@ -281,6 +286,29 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             super().sendCloseFrame(self.remoteCloseCode, None, isReply)
         else:
             super().sendCloseFrame(code, reasonUtf8, isReply)
+
+
+class DaphneTransport(WebSocketTransport):
+    """Writes encoded frames, and knows how much the peer has not read."""
+
+    def __init__(
+        self, send: Send, receiving: asyncio.Task[Any], protocol: AdvisingProtocol
+    ) -> None:
+        super().__init__(send, receiving)
+        self._protocol = protocol
+        self._write_frame = protocol.write_frame
+
+    @property
+    def backlog(self) -> int:
+        return super().backlog + int(self._protocol.backlog_bytes())
+
+    def send(self, frame: Frame) -> int:
+        backlog: int | None = self._write_frame(frame.form(websocket_bytes))
+        if backlog is not None:
+            return backlog
+        if self._protocol.takes_frames():
+            return super().send(frame)
+        return 0  # closing or lost: daphne tells the receive loop
 
 
 def _forget(result: object) -> None:
