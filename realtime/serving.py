@@ -11,10 +11,10 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from realtime import __version__, tracing
 from realtime.auth.keys import InvalidKey
@@ -32,7 +32,6 @@ from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import site_hooks
 from realtime.node.node import Node
 from realtime.operators.observer import NodeObserver
-from realtime.server_api import blocking
 from realtime.server_api.durable import PendingRows, RowWriter
 from realtime.server_api.online import OnlineUsers
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
@@ -339,7 +338,7 @@ class Serving:
         self, work: Callable[[Member], Awaitable[T]], config: Config, timeout: float | None
     ) -> T:
         """Run `work` with blocking calls, stepping its coroutine by hand."""
-        return blocking.run(work(self._blocking_member(config, timeout)))
+        return run_by_hand(work(self._blocking_member(config, timeout)))
 
     def _blocking_member(self, config: Config, timeout: float | None = None) -> Member:
         engines = self._engines.of(config)
@@ -377,6 +376,30 @@ def refuse_on_loop(async_name: str = "") -> None:
         "A synchronous function of realtime was called on an event loop, which it would"
         f" block{hint}."
     )
+
+
+def run_by_hand(work: Awaitable[T]) -> T:
+    """Return the result of work that never waits, in a thread without an event loop.
+
+    Raises:
+        RuntimeError: it waits for an event loop.
+        Exception: the work raised it.
+    """
+
+    async def wait() -> T:
+        return await work
+
+    coroutine: Coroutine[Any, Any, T] = wait()
+    try:
+        while True:
+            # None is what sleep(0) yields, to give other tasks a turn: there are none
+            if coroutine.send(None) is not None:
+                raise RuntimeError("a blocking call waits for an event loop")
+    except StopIteration as stop:
+        value: T = stop.value
+        return value
+    finally:
+        coroutine.close()
 
 
 def _submit(node: Node, work: Callable[[Member], Awaitable[T]]) -> Future[T]:

@@ -22,7 +22,7 @@ from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.engine.redis.shards import Shards
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication
-from realtime.server_api.blocking import run
+from realtime.serving import run_by_hand
 from tests.engine.bench import KEPT, PLAIN, RecordingReceiver
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
@@ -85,11 +85,11 @@ class Way:
     async def __call__(self, layer: RedisChannelLayer, *several: Outgoing) -> Any:
         """Return what became of each."""
         publishing = self.streams(layer).publish_many(several)
-        return await (asyncio.to_thread(run, publishing) if self._in_thread else publishing)
+        return await (asyncio.to_thread(run_by_hand, publishing) if self._in_thread else publishing)
 
     async def one(self, layer: RedisChannelLayer, each: Outgoing) -> Published:
         publishing = self.streams(layer).publish(each)
-        return await (asyncio.to_thread(run, publishing) if self._in_thread else publishing)
+        return await (asyncio.to_thread(run_by_hand, publishing) if self._in_thread else publishing)
 
 
 @pytest.fixture(params=["on a loop", "blocking"])
