@@ -7,7 +7,7 @@ Channels and users become signals, users in channels become joins and leaves.
 from __future__ import annotations
 
 from realtime.cluster.context import Context
-from realtime.cluster.sweeper import Sweeper
+from realtime.cluster.dead_nodes import Sweeper
 from realtime.engine.base import Engine
 from realtime.engine.lists import Kind
 from realtime.node.hooks import Events

@@ -6,7 +6,7 @@ from collections import Counter
 
 import pytest
 
-from realtime.cluster.sweeper import CLAIM
+from realtime.cluster.dead_nodes import CLAIM
 from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis import lists

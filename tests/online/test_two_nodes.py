@@ -8,8 +8,8 @@ from typing import Any
 
 import pytest
 
+from realtime.cluster.dead_nodes import CLAIM
 from realtime.cluster.peers import HEARTBEAT_LIFETIME
-from realtime.cluster.sweeper import CLAIM
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.engine.base import Joined, Notice

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from realtime.cluster.sweeper import CLAIM, SETTLE_TIME, SWEEP_INTERVAL, Sweeper
+from realtime.cluster.dead_nodes import CLAIM, SETTLE_TIME, SWEEP_INTERVAL, Sweeper
 from realtime.config.reader import load
 from realtime.engine.lists import Kind, Swept
 from realtime.engine.memory import MemoryLists
