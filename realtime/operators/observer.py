@@ -10,8 +10,8 @@ from realtime.node.observer import Observer
 from realtime.node.parts import NodeParts
 from realtime.node.subscriber import Subscriber
 from realtime.operators.activity import Activity
+from realtime.operators.copies import Mirrors
 from realtime.operators.figures import Figures
-from realtime.operators.mirrors import Mirrors
 from realtime.operators.questions import (
     MAX_USERS,
     AskActivity,

@@ -12,7 +12,7 @@ from realtime.cluster.survey import decode_answer, encode_answer
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.node.node import Node
-from realtime.operators.mirrors import LEASE, MAX_COPIES, MAX_MIRRORS
+from realtime.operators.copies import LEASE, MAX_COPIES, MAX_MIRRORS
 from realtime.operators.observer import NodeObserver
 from realtime.operators.questions import AskMirror, Copy, MirrorAnswer
 from tests.conftest import connection_token
@@ -237,7 +237,7 @@ async def test_what_cannot_be_copied_is_logged_and_delivered(
     def fail(*_: object, **__: object) -> str:
         raise AttributeError
 
-    monkeypatch.setattr("realtime.operators.mirrors.readable", fail)
+    monkeypatch.setattr("realtime.operators.copies.readable", fail)
     await ask(site, user="17")
     connection = await talk(site, "17")
     assert connection.reply(3) == {"id": 3, "result": {}}
