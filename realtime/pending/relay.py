@@ -14,7 +14,7 @@ Invariants:
 - Rows that were changed by hand so that no relay would read them are parked, once a minute; those
   that a relay fails to read, at its next look.
 - After a refusal the channel waits for the next attempt, or the row is parked and the rows behind
-  it go on without it; see `refusals`. Other channels never wait.
+  it go on without it; see `retries`. Other channels never wait.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from realtime.metrics import Outage
 from realtime.pending import invalid_rows, reading, shards
 from realtime.pending.models import Pending, Relay, now
 from realtime.pending.publications import publication_of
-from realtime.pending.refusals import Refusals, is_refusal
+from realtime.pending.retries import Refusals, is_refusal
 from realtime.pending.tables import Tables
 from realtime.pending.wake_ups import NOTIFICATION
 from realtime.server_api.durable import RelayCounters

@@ -14,10 +14,10 @@ from django.db import connection, router, transaction
 from django.db.models.signals import post_delete, post_save, pre_delete
 
 import realtime
-from realtime.pending import publications, reading, refusals, shards
+from realtime.pending import publications, reading, retries, shards
 from realtime.pending.models import LAST, SHARDS, Pending, Relay, now, shard_of
-from realtime.pending.refusals import MAX_ATTEMPTS
 from realtime.pending.relay import RelayThread
+from realtime.pending.retries import MAX_ATTEMPTS
 from realtime.serving import serving
 from tests.pending.changed import NEIGHBOUR, bad_row, change_by_hand
 from tests.pending.relaying import Relaying, data
@@ -63,7 +63,7 @@ LOOKS = SHARDS
 def test_row_that_nobody_can_publish_is_parked_and_others_go_on(
     relay: Relaying, monkeypatch: pytest.MonkeyPatch, fields: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     row = bad_row(**fields)
     relay.look(LOOKS)
     assert data(NEIGHBOUR) == [2]
@@ -77,7 +77,7 @@ def test_row_that_nobody_can_publish_is_parked_and_others_go_on(
 def test_count_of_attempts_may_be_anything(
     relay: Relaying, monkeypatch: pytest.MonkeyPatch, attempts: Any
 ) -> None:
-    monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     row = bad_row()
     change_by_hand("attempts", attempts)
     change_by_hand("channel", "gone:1")
@@ -154,7 +154,7 @@ def failing_receivers() -> Iterator[None]:
 def test_signals_of_the_site_hear_nothing_of_rows(
     relay: Relaying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     bad_row(channel="gone:1")
     assert serving.pending is not None
     with failing_receivers():
@@ -214,7 +214,7 @@ def test_large_rows_are_read_some_at_a_time(
 def test_row_larger_than_any_publication_is_parked(
     relay: Relaying, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     for place in (reading, publications):
         monkeypatch.setattr(place, "MAX_LENGTH", reading.SHORT)
     row = bad_row(data=json.dumps("x" * 2 * reading.SHORT))

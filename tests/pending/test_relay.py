@@ -13,11 +13,11 @@ import realtime
 from realtime.checks import TAG
 from realtime.config import sources
 from realtime.errors import BadRequest
-from realtime.pending import reading, refusals, shards
+from realtime.pending import reading, retries, shards
 from realtime.pending import relay as module
 from realtime.pending.models import SHARDS, Pending, Relay, at_once, now, shard_of
-from realtime.pending.refusals import MAX_ATTEMPTS
 from realtime.pending.relay import LOOK_INTERVAL, RelayThread
+from realtime.pending.retries import MAX_ATTEMPTS
 from realtime.serving import serving
 from realtime.tools.doctor import site
 from realtime.typed.declarations import declarations
@@ -136,7 +136,7 @@ def refused(options: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> No
     realtime.publish("bills:1", 2)
     realtime.publish("orders:1", 3, durable=True)
     options(namespaces=NAMESPACES[:1])
-    monkeypatch.setattr(refusals, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
+    monkeypatch.setattr(retries, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
 
 
 def test_refused_row_is_parked_and_others_go_on(

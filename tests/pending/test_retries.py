@@ -12,7 +12,7 @@ import pytest
 import redis
 
 import realtime
-from realtime.pending import publications, reading, refusals
+from realtime.pending import publications, reading, retries
 from realtime.pending.models import SHARDS, Pending, now
 from realtime.serving import serving
 from tests.pending.changed import beside
@@ -32,7 +32,7 @@ class Cause:
     fields: dict[str, Any]
     text: str
     channel: str = "orders:1"
-    waits: int = refusals.MAX_ATTEMPTS - 1
+    waits: int = retries.MAX_ATTEMPTS - 1
     """How often the channel waits, for all of its rows together."""
     can_pass: bool = True
     """Whether another row of the channel can be published."""

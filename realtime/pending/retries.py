@@ -1,4 +1,4 @@
-"""Refusals: which rows get another attempt, and which are parked.
+"""Retries: which rows that were refused get another attempt, and which are parked.
 
 | the cause is | for example | the row is parked |
 | in the row | data that are not JSON, other extras, more than a row may have | at once |
