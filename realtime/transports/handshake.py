@@ -43,8 +43,8 @@ HEAD_TIMEOUT = 10.0
 """Seconds that the head of an HTTP request may take, and the first one from the connection on."""
 
 SESSION_COOKIE = "realtime_session"
-"""A cookie that the service sets itself; see `emulation.ownership`. It names no user, so a program
-that keeps it is no browser for that."""
+"""A cookie that the service sets itself; see `emulation.owning_client`. It names no user, so a
+program that keeps it is no browser for that."""
 
 NO_SITE = "null"
 """The origin that no site has."""

@@ -64,7 +64,7 @@ class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
     auth_session: str | None = None
     """The auth session of the request, "" for none; None: an older node relays, and cannot say."""
     proofs: tuple[str, ...] | None = None
-    """See `ownership.Bearer`; None as above."""
+    """See `owning_client.Bearer`; None as above."""
 
 
 class WatchReceiver(msgspec.Struct, frozen=True, tag="watch", array_like=True):

@@ -13,7 +13,7 @@ from itertools import count
 from realtime.cluster.direct import NodeID
 from realtime.errors import Disconnect, EngineUnavailable
 from realtime.node.node import Node
-from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.owning_client import Bearer
 from realtime.transports.emulation.relay_messages import (
     WATCH_INTERVAL,
     Attach,

@@ -35,7 +35,7 @@ Invariants:
 - A session ends once, and its last frame never changes.
 - A session that ends closes its client; a client that closes ends its session.
 - A session belongs to the client that began it: until the session ends, only its requests can read
-  from it and write to it. Its name proves nothing. See `ownership`.
+  from it and write to it. Its name proves nothing. See `owning_client`.
 
 A session decides *when* something is sent; its framing decides what the bytes look like. The
 application that serves the requests hands the framing in, so a session knows no wire format.
@@ -62,7 +62,7 @@ from realtime.node.hooks import Handshake
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.emulation.ownership import ANYONE, Owner, Shown
+from realtime.transports.emulation.owning_client import ANYONE, Owner, Shown
 from realtime.transports.emulation.response import FrameReceiver
 
 SESSION_TIMEOUT = 5.0

@@ -16,8 +16,8 @@ from realtime.errors import EngineUnavailable
 from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
-from realtime.transports.emulation.claims import Claims
-from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.owning_client import Bearer
+from realtime.transports.emulation.owning_node import Claims
 from realtime.transports.emulation.relay_messages import (
     LISTS_DOUBTFUL,
     Attach,

@@ -39,7 +39,7 @@ from realtime.transports.asgi import (
     header,
     path_of,
 )
-from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.owning_client import Bearer
 from realtime.transports.emulation.response import ResponseFormat, SessionResponse
 from realtime.transports.emulation.session import NotOwnerError
 from realtime.transports.emulation.sessions import Sessions, open_sessions

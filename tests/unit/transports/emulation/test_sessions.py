@@ -11,7 +11,7 @@ import pytest
 from realtime.config.reader import load
 from realtime.node.node import Node
 from realtime.timers import Timers
-from realtime.transports.emulation.claims import CLAIM_LIFETIME, CLAIM_RENEWAL
+from realtime.transports.emulation.owning_node import CLAIM_LIFETIME, CLAIM_RENEWAL
 from realtime.transports.emulation.session import SESSION_TIMEOUT
 from realtime.transports.sockjs.application import SockJS
 from tests.unit.cluster.direct_parts import levels
