@@ -1,14 +1,15 @@
-"""The six walks of ARCHITECTURE: their files are there, and no walk gets longer."""
+"""Files that ARCHITECTURE names are there, with their functions, and no walk gets longer."""
 
 from __future__ import annotations
 
+import ast
 import re
 from collections.abc import Mapping
 from functools import cache
 
 import pytest
 
-from tests.imports import ROOT
+from tests.imports import ROOT, tree_of
 
 LENGTHS: Mapping[str, int] = {
     "1": 26,
@@ -76,3 +77,23 @@ def test_walk_gets_no_longer(walk: str) -> None:
     said, files = walks()[walk]
 
     assert said == len(files) <= LENGTHS[walk]
+
+
+def answers() -> list[tuple[str, str]]:
+    """The answers of the table "Where is": file and function, or class."""
+    section = (ROOT / "ARCHITECTURE.md").read_text().partition("\n## Where is\n")[2]
+    return re.findall(r"`([\w/]+\.py)`: `([\w.]+)`", section.partition("\n## ")[0])
+
+
+def test_functions_of_where_is_are_there() -> None:
+    missing = []
+    for path, name in answers():
+        found: ast.AST | None = tree_of(ROOT / "realtime" / path)
+        for part in name.split("."):
+            names = {getattr(node, "name", ""): node for node in getattr(found, "body", ())}
+            found = names.get(part)
+        if found is None:
+            missing.append((path, name))
+
+    assert len(answers()) >= 12
+    assert missing == []
