@@ -66,7 +66,7 @@ class Pending(models.Model):
     data = models.TextField()
     """JSON text, as it was given."""
     extras = models.TextField(default="", blank=True)
-    """What else belongs to the publication, as text; see `server_api.extras`."""
+    """What else belongs to the publication, as text; see `publications`."""
     due = models.DateTimeField(null=True)
     """When to publish it; `at_once`; or None, when it is parked."""
     created = models.DateTimeField()
