@@ -334,7 +334,7 @@ class Client:
 
     async def _close(self, disconnect: Disconnect | None) -> None:
         """Leave every channel, flush the outbox, close the transport."""
-        away = asyncio.gather(*self.subscriptions.leave_all())
+        away = [asyncio.ensure_future(leaving) for leaving in self.subscriptions.leave_all()]
         try:
             # where the engine answers at once, others know before the client does; where it
             # hangs, the client does not wait for it
@@ -346,9 +346,11 @@ class Client:
                 await self.transport.close(*self.codec.closing(disconnect))
             # publications still come while the client leaves, and no one is there to read them
             self.outbox.close()
-            await asyncio.wait([away])
+            if away:
+                await asyncio.wait(away)
         finally:
-            away.cancel()
+            for leaving in away:
+                leaving.cancel()
             self.subscriptions.close()
             if self.session.state is SessionState.CONNECTED:
                 self.emit("disconnected", code=0 if disconnect is None else disconnect.code)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import time
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from realtime.config.reader import load
 from realtime.node.node import Node
 from realtime.server_api import operations
 from tests.conftest import connection_token
+from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.node.node_parts import EVERYTHING, Connection, publish
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.suspended_engine import SuspendedEngine
@@ -185,3 +187,21 @@ async def test_calls_that_come_after_the_end_do_nothing(node: Node, connect: Ope
 
     assert (connection.messages[before:], connection.closes) == ([], [])
     assert node.hub.feeds == {}
+
+
+async def test_client_that_is_cut_short_leaves_no_exception_behind(
+    node: Node, engine: SuspendedEngine
+) -> None:
+    left: list[dict[str, Any]] = []
+    asyncio.get_running_loop().set_exception_handler(lambda _, context: left.append(context))
+    connection = SecondConnection(node)
+    await connection.call("connect", token=connection_token("17"))
+    await connection.call("subscribe", channel="a")
+    engine.hold("presence.remove")
+    connection.client.close(None)
+    await engine.reached("presence.remove")
+    for task in node._background.tasks:
+        task.cancel()
+    await node.idle()
+    gc.collect()
+    assert left == []
