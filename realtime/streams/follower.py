@@ -137,7 +137,7 @@ class StreamFollower:
         A position that the stream has lost meanwhile is not reached. A follower that was stopped
         reaches nothing more, and returns at once.
         """
-        if self.on_advance(position):
+        if self.on_advance(position) and self.position is not None:  # `start` reads by itself
             await asyncio.shield(self._read_on())
 
     def on_advance(self, position: StreamPosition | None) -> bool:

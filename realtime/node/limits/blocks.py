@@ -124,7 +124,11 @@ class Blocks:
             EngineUnavailable: Redis did not answer, or refused.
         """
         if self._shared is not None:
-            await self._read()
+            self._is_checking = True  # Redis may come back meanwhile, which has nodes check
+            try:
+                await self._read()
+            finally:
+                self._is_checking = False
 
     def start(self) -> None:
         """Look for changes from now on; at once, because no message has told of them yet."""

@@ -322,3 +322,23 @@ async def test_message_that_comes_when_the_block_is_over_closes_connections(shar
     shared._control.on_message(BlockUser("17", later(-1), "another"))
     assert client.close_codes == [FORCED]
     assert await connect(shared) == []
+
+
+async def test_node_starts_while_redis_goes_and_comes_back(
+    engine: ClusterEngine, clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
+    await engine.limits.block({"17": later()})
+    fresh = Node(load(TOKENS), engine)
+    engine.hold_answer("blocked")
+    starting = asyncio.ensure_future(fresh.start())
+    await engine.reached("blocked")
+    fresh.on_interrupted(lambda channel: True)
+    fresh.on_resumed(lambda channel: True)
+    await turns()
+    engine.go_on("blocked")
+    await starting
+    await fresh.idle()
+    known = fresh.blocks.has("17")
+    await stop(fresh, clock, SHUTDOWN_TIMEOUT)
+    assert known
+    assert not [record for record in caplog.records if record.exc_info]
