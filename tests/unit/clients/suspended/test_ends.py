@@ -202,6 +202,8 @@ async def test_client_that_is_cut_short_leaves_no_exception_behind(
     await engine.reached("presence.remove")
     for task in node._background.tasks:
         task.cancel()
+    del task  # its traceback holds what was left
     await node.idle()
+    await turns()
     gc.collect()
     assert left == []
