@@ -43,6 +43,8 @@ class Plan:
     history_size: int
     epoch_per_run: bool
     """Whether the option is on, without which a Redis must lose nothing, or everything."""
+    position_checks: bool
+    """Whether nodes compare positions with the engine's, which mends what else went wrong."""
     rate: float
     """Publications a second, on average."""
     length: float
@@ -63,8 +65,11 @@ class Plan:
         clients = chance.choice((2, 8, 60, 150))
         length = 30.0
         faults = []
-        at, pause = 3.0, chance.choice((0.03, 0.06, 0.2, 1.0))
-        names, weights = list(kinds), list(kinds.values())
+        at, pause = 3.0, chance.choice((0.03, 0.06, 0.2, 1.0, 4.0))
+        # where everything goes wrong at once, one fault hides what another one does
+        number = chance.choice((1, 2, 4, len(kinds)))
+        names = chance.sample(list(kinds), number)
+        weights = [kinds[name] for name in names]
         while (at := at + chance.expovariate(1 / pause)) < length:
             name = chance.choices(names, weights)[0]
             faults.append(PlannedFault(at, name, chance.getrandbits(32)))
@@ -77,6 +82,7 @@ class Plan:
             chance.randint(1, 4),
             chance.choice((5, 40, 300)),
             engine in (SENTINEL, CONFIRMED) or chance.random() < 0.5,
+            chance.random() < 0.6,
             chance.choice((2.0, 10.0, 30.0)),
             length,
             tuple(faults),

@@ -92,7 +92,7 @@ class Service:
         self.judge = Judge(self.world)
         if traces:
             self.judge.trace = []
-        self.config = _config(plan.history_size)
+        self.config = _config(plan.history_size, plan.position_checks)
         replicated = plan.engine in (SENTINEL, CONFIRMED)
         self.meta = MetaSettings(
             epoch_per_run=plan.epoch_per_run,
@@ -178,6 +178,12 @@ class Service:
                 chance.choice(self.nodes).publish(channel)
         self.world.after(chance.expovariate(self.plan.rate), self._publish)
 
+    def _publish_last(self) -> None:
+        """Publish once more in each channel: what follows a gap shows it."""
+        with self.world.answering():
+            for channel in [*self.kept, "kept:all"]:
+                self.nodes[0].publish(channel)
+
     def _save(self) -> None:
         for shard in self.shards:
             shard.master.save()
@@ -202,7 +208,9 @@ class Service:
             world.run(self.plan.length)
             self._is_loaded = False
             judge.note("the load is over, and everything heals")
-            world.run(QUIET)
+            world.run(QUIET / 2)
+            self._publish_last()
+            world.run(QUIET / 2)
             self._judge()
             self._stop()
             for defect in world.defects:
@@ -316,7 +324,7 @@ class Service:
 
 
 @cache
-def _config(history_size: int) -> Config:
+def _config(history_size: int, position_checks: bool) -> Config:
     kept: Mapping[str, Any] = {
         "name": "kept",
         "history_size": history_size,
@@ -338,7 +346,7 @@ def _config(history_size: int) -> Config:
         {
             "token_hmac_secret_key": SECRET,
             "v3_use_offset": True,
-            "client_channel_position_check_delay": 20,
+            "client_channel_position_check_delay": 20 if position_checks else 0,
             "namespaces": [kept, plain],
         }
     )

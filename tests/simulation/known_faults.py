@@ -1,0 +1,204 @@
+"""Ten faults that this service had, or nearly had: with each of them, some seeds must fail.
+
+They were chosen before the judge was written. Each puts the mistake back into the product, for the
+length of a block; `python -m tests.simulation --fault NAME` runs seeds until one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, ExitStack, contextmanager
+from typing import Any, NamedTuple
+from unittest import mock
+
+from msgspec.structs import replace
+
+from realtime.clients.session import ClientSession
+from realtime.clients.subscriptions import ClientSubscriptions
+from realtime.engine.base import Outgoing
+from realtime.engine.redis.broker import RedisStreams
+from realtime.engine.redis.redis_bus import RedisBus
+from realtime.node.feed import ChannelFeed, encode
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.redis.connection import Connection
+from realtime.redis.pool import BlockingPool
+from realtime.streams import recovery
+from realtime.streams.follower import StreamFollower
+from realtime.streams.order import StreamOrder
+from realtime.streams.recovery import Recovered
+from tests.simulation.plan import ONE, SENTINEL
+
+
+class KnownFault(NamedTuple):
+    """One of them."""
+
+    engine: str
+    """Where it shows; "": everywhere."""
+    put_back: Callable[[], AbstractContextManager[Any]]
+
+
+async def _nothing(*_: object) -> None:
+    pass
+
+
+def _unsealed() -> AbstractContextManager[Any]:
+    return mock.patch.object(RedisBus, "_seal", _nothing)
+
+
+@contextmanager
+def _pushed_early() -> Iterator[None]:
+    """Held clients are pushed what is kept back for them, before they have their reply."""
+    kept_back = ChannelFeed.publish_followed
+
+    def publish(feed: ChannelFeed, publication: Publication) -> None:
+        for client in feed._held:
+            client.push(encode(client.codec, feed.channel, publication))
+        kept_back(feed, publication)
+
+    with mock.patch.object(ChannelFeed, "publish_followed", publish):
+        yield
+
+
+@contextmanager
+def _repeated_at_once() -> Iterator[None]:
+    """A script that Redis forgot is sent again without waiting for those behind it."""
+    in_order = Connection._repeat
+
+    async def repeat(connection: Connection, send: Any) -> Any:
+        link = connection._link
+        if link is None or link.lost is not None:
+            return await in_order(connection, send)
+        return send(link)
+
+    with mock.patch.object(Connection, "_repeat", repeat):
+        yield
+
+
+@contextmanager
+def _subscribed_while_leaving() -> Iterator[None]:
+    """A client is told that it was unsubscribed before it has left, and may subscribe again."""
+
+    async def end(subscriptions: ClientSubscriptions, channel: str, why: Any) -> None:
+        if not subscriptions._session.closing:
+            push = subscriptions._client.codec.unsubscribe(channel, *why)
+            subscriptions._client.push(push)
+        await subscriptions._leave_safely(channel)
+
+    check = ClientSession.check_subscribe
+
+    def may_subscribe(session: ClientSession, channel: str, *rest: Any) -> Any:
+        old = session.subscriptions.get(channel)
+        if old is None or not old.ending:
+            return check(session, channel, *rest)
+        del session.subscriptions[channel]
+        try:
+            return check(session, channel, *rest)
+        finally:
+            session.subscriptions[channel] = old
+
+    with (
+        mock.patch.object(ClientSubscriptions, "_end", end),
+        mock.patch.object(ClientSession, "check_subscribe", may_subscribe),
+    ):
+        yield
+
+
+@contextmanager
+def _gaps_ignored() -> Iterator[None]:
+    """A publication that comes too early is delivered, as if nothing was missing."""
+    in_order = StreamOrder.receive
+
+    def receive(
+        order: StreamOrder, publication: Publication, position: StreamPosition
+    ) -> list[Publication]:
+        last = order.position
+        if last is None or position.epoch != last.epoch or position.offset <= last.offset:
+            return in_order(order, publication, position)
+        order.position = position
+        return [publication]
+
+    with mock.patch.object(StreamOrder, "receive", receive):
+        yield
+
+
+def _lost_while_reading() -> AbstractContextManager[Any]:
+    """What arrives while history is read counts as seen, and is not in the reply."""
+
+    def merge(answer: Recovered, held: Any) -> Recovered:
+        offset = max([answer.position.offset, *(each.offset for each in held)])
+        position = StreamPosition(offset, answer.position.epoch)
+        return answer._replace(position=position)
+
+    return mock.patch.object(recovery, "merge", merge)
+
+
+@contextmanager
+def _epoch_ignored() -> Iterator[None]:
+    """A client recovers by its offset alone."""
+    recover = recovery.recover
+
+    def by_offset(stream: Any, since: StreamPosition, **options: Any) -> Recovered:
+        return recover(stream, StreamPosition(since.offset, stream.position.epoch), **options)
+
+    with mock.patch.object(recovery, "recover", by_offset):
+        yield
+
+
+@contextmanager
+def _keys_ignored() -> Iterator[None]:
+    """A publication that is tried again is published again."""
+    request = RedisStreams._request
+
+    def without_key(streams: RedisStreams, outgoing: Outgoing, *rest: Any, **options: Any) -> Any:
+        return request(streams, replace(outgoing, once=None), *rest, **options)
+
+    with mock.patch.object(RedisStreams, "_request", without_key):
+        yield
+
+
+def _replies_left_unread() -> AbstractContextManager[Any]:
+    """A connection whose reply was not read is used again."""
+    drop = BlockingPool.drop
+
+    def keep(pool: BlockingPool, connection: Any) -> None:
+        if connection is None or not connection.is_connected:
+            drop(pool, connection)
+        else:
+            pool.keep(connection)
+
+    stack = ExitStack()
+    stack.enter_context(mock.patch.object(BlockingPool, "drop", keep))
+    stack.enter_context(mock.patch("realtime.redis.blocking.BlockingRedis._replace", _ignore))
+    stack.enter_context(mock.patch("realtime.redis.pool._is_ready", return_value=True))
+    return stack
+
+
+def _ignore(*_: object) -> None:
+    pass
+
+
+def _not_caught_up() -> AbstractContextManager[Any]:
+    """Nothing is read when pub/sub is back after a loss."""
+
+    async def resume(follower: StreamFollower, interruption: int) -> None:
+        if follower._interruption is not None:
+            follower._interruption.set_result(None)
+            follower._interruption = None
+
+    return mock.patch.object(StreamFollower, "resume", resume)
+
+
+KNOWN_FAULTS: Mapping[str, KnownFault] = {
+    "acknowledged publications are lost in a planned failover": KnownFault(SENTINEL, _unsealed),
+    "pushes come before the reply": KnownFault("", _pushed_early),
+    "publications overtake each other after NOSCRIPT": KnownFault(ONE, _repeated_at_once),
+    "a subscribe during an unsubscribe of the server is undone": KnownFault(
+        ONE, _subscribed_while_leaving
+    ),
+    "gaps are ignored": KnownFault(ONE, _gaps_ignored),
+    "what comes while history is read is lost": KnownFault("", _lost_while_reading),
+    "a client recovers in another epoch": KnownFault("", _epoch_ignored),
+    "a repeated publication is published twice": KnownFault(ONE, _keys_ignored),
+    "a reply is taken for that of another command": KnownFault(ONE, _replies_left_unread),
+    "nothing is made up for after a loss of pub/sub": KnownFault(ONE, _not_caught_up),
+}
