@@ -7,17 +7,17 @@ import pytest
 from tests.live.configurations import Connect, Serve
 from tests.live.proxy.application import Answer, Application, Request, ask, proxied, refreshing
 from tests.ports import refusing_port
+from tests.protocol_client import ProtocolClient
+from tests.server import Server
 
 # redirects, as the default of the reference server's HTTP client
 
 
 @pytest.mark.parametrize("status", [307, 308])
 async def test_redirect_that_keeps_the_method_is_followed_with_the_body(
-    serve: Serve, connect: Connect, application: Application, unique: str, status: int
+    server: Server, connect: Connect, application: Application, unique: str, status: int
 ) -> None:
-    client = await connect(
-        serve(**proxied(application)), additional_headers={"Cookie": "a=1", "X-Custom": "x"}
-    )
+    client = await connect(server, additional_headers={"Cookie": "a=1", "X-Custom": "x"})
     application.answer("/rpc", status=status, headers={"Location": "moved?to=here"})
     application.answer("/moved", {"result": {"data": "moved"}})
 
@@ -31,9 +31,9 @@ async def test_redirect_that_keeps_the_method_is_followed_with_the_body(
 
 @pytest.mark.parametrize("status", [301, 302, 303])
 async def test_redirect_that_makes_it_a_get_is_followed_without_the_body(
-    serve: Serve, connect: Connect, application: Application, unique: str, status: int
+    server: Server, connect: Connect, application: Application, unique: str, status: int
 ) -> None:
-    client = await connect(serve(**proxied(application)), additional_headers={"Cookie": "a=1"})
+    client = await connect(server, additional_headers={"Cookie": "a=1"})
     application.answer("/rpc", status=status, headers={"Location": application.url("/moved")})
     application.answer("/moved", {"result": {"data": "moved"}})
     assert (await ask(client, "rpc", unique))["result"] == {"data": "moved"}
@@ -44,10 +44,10 @@ async def test_redirect_that_makes_it_a_get_is_followed_without_the_body(
 
 
 async def test_redirect_to_another_host_gets_no_cookies_and_no_authorization(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    server: Server, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(
-        serve(**proxied(application)),
+        server,
         additional_headers={"Cookie": "a=1", "Authorization": "Bearer b", "X-Custom": "x"},
     )
     elsewhere = application.url("/moved").replace("127.0.0.1", "localhost")
@@ -68,15 +68,8 @@ async def test_redirect_to_another_host_gets_no_cookies_and_no_authorization(
 
 @pytest.mark.parametrize(("redirects", "succeeds"), [(9, True), (10, False)])
 async def test_at_most_nine_redirects_are_followed(
-    serve: Serve,
-    connect: Connect,
-    application: Application,
-    unique: str,
-    redirects: int,
-    succeeds: bool,
+    client: ProtocolClient, application: Application, unique: str, redirects: int, succeeds: bool
 ) -> None:
-    client = await connect(serve(**proxied(application)))
-
     def redirect(request: Request) -> Answer:
         number = int(request.path.partition("?")[2] or 0)
         if number == redirects:
@@ -94,9 +87,8 @@ async def test_at_most_nine_redirects_are_followed(
 
 
 async def test_connection_is_used_again(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    server: Server, connect: Connect, application: Application, unique: str
 ) -> None:
-    server = serve(**proxied(application))
     one, other = await connect(server), await connect(server)
     await ask(one, "rpc", unique)
     await ask(other, "rpc", unique)
@@ -105,9 +97,8 @@ async def test_connection_is_used_again(
 
 
 async def test_cookies_of_an_answer_are_not_kept_for_the_next_client(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    server: Server, connect: Connect, application: Application, unique: str
 ) -> None:
-    server = serve(**proxied(application))
     one, other = await connect(server), await connect(server)
     application.answer("/rpc", headers={"Set-Cookie": "session=of-one; Path=/"})
     await ask(one, "rpc", unique)

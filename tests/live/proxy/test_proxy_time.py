@@ -18,10 +18,10 @@ from tests.live.proxy.application import (
     ask,
     asking,
     client_for,
-    proxied,
     refreshing,
 )
-from tests.server import wait_until
+from tests.protocol_client import ProtocolClient
+from tests.server import Server, wait_until
 
 TIMEOUT = 1.0
 """Seconds an endpoint may take by default."""
@@ -29,9 +29,9 @@ TIMEOUT = 1.0
 
 @pytest.mark.parametrize("kind", ASKING)
 async def test_answer_that_takes_longer_than_the_timeout_is_error_100(
-    serve: Serve, connect: Connect, application: Application, unique: str, kind: str
+    server: Server, connect: Connect, application: Application, unique: str, kind: str
 ) -> None:
-    client = await client_for(connect, serve(**proxied(application)), kind)
+    client = await client_for(connect, server, kind)
     too_late = threading.Event()
     application.answer(f"/{kind}", when=too_late)
     asked_at = time.monotonic()
@@ -45,10 +45,8 @@ async def test_answer_that_takes_longer_than_the_timeout_is_error_100(
 
 
 async def test_timeout_holds_for_all_redirects_together(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    client: ProtocolClient, application: Application, unique: str
 ) -> None:
-    client = await connect(serve(**proxied(application)))
-
     def slowly(request: Request) -> Answer:
         time.sleep(0.3)
         number = int(request.path.partition("?")[2] or 0)
@@ -62,9 +60,8 @@ async def test_timeout_holds_for_all_redirects_together(
 
 
 async def test_timeout_holds_for_a_body_that_does_not_end(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    client: ProtocolClient, application: Application, unique: str
 ) -> None:
-    client = await connect(serve(**proxied(application)))
     too_late = threading.Event()
     application.answer("/rpc", between=too_late)
     try:
@@ -86,10 +83,8 @@ async def test_timeout_of_0_is_none(
 
 
 async def test_answer_that_is_too_large_is_error_100(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    server: Server, client: ProtocolClient, application: Application, unique: str
 ) -> None:
-    server = serve(**proxied(application))
-    client = await connect(server)
     before = len(server.log)
     application.answer("/rpc", b'{"result": {"data": "%b"}}' % (b"x" * 10 * 2**20))
     assert (await ask(client, "rpc", unique))["error"] == INTERNAL_ERROR
@@ -101,9 +96,8 @@ async def test_answer_that_is_too_large_is_error_100(
 
 @pytest.mark.parametrize("kind", ASKING)
 async def test_slow_endpoint_stalls_nobody_else(
-    serve: Serve, connect: Connect, application: Application, unique: str, kind: str
+    server: Server, connect: Connect, application: Application, unique: str, kind: str
 ) -> None:
-    server = serve(**proxied(application))
     slow = [await client_for(connect, server, kind) for _ in range(5)]
     other = await connect(server)
     release = threading.Event()
@@ -147,9 +141,8 @@ async def test_calls_of_many_clients_run_at_the_same_time_but_100_at_most(
 
 
 async def test_calls_over_the_limit_wait_for_their_turn_within_the_timeout(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    server: Server, connect: Connect, application: Application, unique: str
 ) -> None:
-    server = serve(**proxied(application))
     clients = [await connect(server) for _ in range(101)]
     never = threading.Event()
     application.answer("/rpc", when=never)
@@ -165,9 +158,8 @@ async def test_calls_over_the_limit_wait_for_their_turn_within_the_timeout(
 
 
 async def test_commands_of_one_client_wait_for_its_call(
-    serve: Serve, connect: Connect, application: Application, unique: str
+    client: ProtocolClient, application: Application, unique: str
 ) -> None:
-    client = await connect(serve(**proxied(application)))
     release = threading.Event()
     application.answer("/rpc", when=release)
     rpc, ping = await client.send_together(asking("rpc", unique), ("ping", None))
