@@ -100,9 +100,3 @@ async def test_disconnect_closes_all_connections_of_the_user_and_of_nobody_else(
     again = await connect(server, user=unique)
     for client in (*others, again):
         await client.quiet()
-
-
-def test_user_who_is_not_there_is_a_success(server: Server, unique: str) -> None:
-    assert server.api("unsubscribe", user=unique, channel=unique) == {"result": {}}
-    assert server.api("unsubscribe", user=unique) == {"result": {}}
-    assert server.api("disconnect", user=unique) == {"result": {}}

@@ -192,51 +192,6 @@ def test_errors_are_those_of_the_http_api(
     assert (outcome["error"], outcome["code"], outcome["message"]) == error
 
 
-NO_JSON = [
-    "object",
-    "function",
-    "object inside",
-    "complex number",
-    "tuple as a key",
-    "not a number",
-    "infinity",
-    "lone surrogate",
-]
-
-
-@pytest.mark.parametrize("name", NO_JSON)
-@pytest.mark.parametrize("place", ["sync-view", "async-view"])
-def test_data_without_a_json_form_are_a_type_error(
-    server: Server, unique: str, place: str, name: str
-) -> None:
-    data = {"$object": name}
-    assert call(server, place, "publish", unique, data)["error"] == "TypeError"
-    assert call(server, place, "broadcast", [unique], data)["error"] == "TypeError"
-
-
-@pytest.mark.parametrize("place", ["sync-view", "async-view"])
-def test_endlessly_nested_data_are_a_value_error(server: Server, unique: str, place: str) -> None:
-    outcome = call(server, place, "publish", unique, {"$object": "endless"})
-    assert outcome["error"] == "ValueError"
-
-
-PYTHON_DATA = {
-    "tuple": [1, "a"],
-    "time": "2020-01-02T03:04:05Z",
-    "large integer": 2**200,
-}
-
-
-@pytest.mark.parametrize("name", PYTHON_DATA)
-async def test_python_data_are_published_in_their_json_form(
-    server: Server, connect: Callable[..., Any], unique: str, name: str
-) -> None:
-    client = await connect(server)
-    await subscribe(client, unique)
-    assert call(server, "sync-view", "publish", unique, {"$object": name}) == {"result": None}
-    assert await client.publication() == {"data": PYTHON_DATA[name]}
-
-
 @pytest.mark.parametrize("place", ["sync-on-the-loop", "sync-on-another-loop"])
 def test_sync_function_on_an_event_loop_is_an_error_that_names_the_async_version(
     server: Server, unique: str, place: str

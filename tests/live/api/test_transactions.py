@@ -71,33 +71,6 @@ async def test_publications_of_a_rolled_back_transaction_go_nowhere(
     await client.quiet()
 
 
-def test_publications_of_a_rolled_back_savepoint_go_nowhere(server: Server, unique: str) -> None:
-    assert do(server, "savepoints", channel=f"kept:{unique}") == [1, 3]
-
-
-def test_publication_that_does_not_wait_is_there_before_the_commit(
-    server: Server, unique: str
-) -> None:
-    assert do(server, "at_once", channel=f"kept:{unique}") == [1]
-
-
-@pytest.mark.parametrize("undo", [False, True], ids=["committed", "rolled back"])
-def test_handler_of_a_saved_row_publishes_what_is_committed(
-    server: Server, unique: str, undo: bool
-) -> None:
-    channel = f"watched:{unique}"
-    outcome = do(server, "save", channel=channel, undo=undo)
-    published = [] if undo else [{"saved": channel, "created": True}]
-    assert outcome == [[], published]
-
-
-def test_mistakes_in_a_transaction_are_raised_there_and_nothing_is_published(
-    server: Server, unique: str
-) -> None:
-    outcome = do(server, "refused", channel=f"kept:{unique}")
-    assert outcome == [["NamespaceNotFound", "BadRequest", "TypeError"], []]
-
-
 # ATOMIC_REQUESTS
 
 
@@ -122,12 +95,6 @@ async def test_publication_of_an_atomic_request_that_fails_goes_nowhere(
     assert answer.status_code == 500
     await client.quiet()
     assert atomic_server.api("history", channel=channel)["result"]["publications"] == []
-
-
-def test_publication_of_a_request_that_is_not_atomic_goes_out_at_once(
-    server: Server, unique: str
-) -> None:
-    assert do(server, "in_request", channel=f"kept:{unique}", fail=False) == [1]
 
 
 # many at a time

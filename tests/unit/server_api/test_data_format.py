@@ -71,7 +71,6 @@ DOORS: dict[str, Callable[[object], object]] = {
 def test_site_publishes_nothing_but_objects(door: Callable[[object], object], data: object) -> None:
     with pytest.raises(BadRequest) as refused:
         door(data)
-
     assert refused.value.code == 107
     assert isinstance(refused.value, ValueError)
     assert realtime.history(OBJECTS) == realtime.history(ANY) == []
@@ -81,7 +80,6 @@ def test_site_publishes_nothing_but_objects(door: Callable[[object], object], da
 @pytest.mark.parametrize("door", DOORS.values(), ids=DOORS)
 def test_site_publishes_objects(door: Callable[[object], object]) -> None:
     door({"a": 1})
-
     assert [each["data"] for each in realtime.history(OBJECTS)] == [{"a": 1}]
 
 

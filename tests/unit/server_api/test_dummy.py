@@ -81,7 +81,6 @@ def test_service_of_a_test_reaches_its_clients() -> None:
     with TestService() as service, service.client("17") as client:
         client.subscribe("news")
         realtime.publish("news", 1)
-
         client.expect("news", 1)
 
 
@@ -148,11 +147,9 @@ def test_mistake_is_raised_also_then() -> None:
 def test_publication_after_a_commit_fails_silently_too(caplog: pytest.LogCaptureFixture) -> None:
     with transaction.atomic():
         realtime.publish("news", 1, fail_silently=True)
-
     assert [record for record in caplog.records if record.levelname == "ERROR"] == []
 
 
 def test_outbox_captures_what_fails_silently(realtime_outbox: Any) -> None:
     realtime.publish("news", 1, fail_silently=True)
-
     assert realtime_outbox == [("news", 1)]

@@ -67,7 +67,6 @@ async def test_failure_says_whether_something_may_have_been_published(
 ) -> None:
     with pytest.raises(EngineUnavailable) as caught:
         await operations.publish_many(node, [NewPublication(each, data("1")) for each in channels])
-
     assert type(caught.value) is failure
 
 
@@ -76,9 +75,7 @@ async def test_http_api_answers_with_codes_of_its_own(
     node: Node, channels: list[str], failure: type[EngineUnavailable], code: int
 ) -> None:
     command = {"method": "broadcast", "params": {"channels": channels, "data": 1}}
-
     response = await http.handle(node, "application/json", json.dumps(command).encode())
-
     assert response.status == 200
     assert json.loads(response.body)["error"]["code"] == code
 

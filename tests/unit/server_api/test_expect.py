@@ -117,7 +117,6 @@ async def test_coroutine_gets_the_answer_too() -> None:
     first = await realtime.apublish("steps", 1, expect=0)
     again = await realtime.apublish("steps", 1, expect=0)
     [both] = await realtime.abroadcast(["steps"], 1, expect=1)
-
     assert [each and each.kept for each in (first, again, both)] == [True, False, True]
 
 
@@ -176,7 +175,6 @@ def test_answer_does_not_wait_for_a_commit() -> None:
         with pytest.raises(ValueError, match="pass on_commit=False"):
             realtime.publish("steps", 1, expect=0)
         assert published("steps", 1, expect=0, on_commit=False).kept
-
     assert published("rows:a", 1, expect=0, durable=False).kept
 
 
@@ -225,6 +223,5 @@ async def test_outbox_beside_a_service_asks_its_engine() -> None:
     with capture() as outbox:
         first = await realtime.apublish("steps", 1, expect=0)
         late = await realtime.apublish("steps", 2, expect=0)
-
     assert [each and each.kept for each in (first, late)] == [True, False]
     assert outbox == [("steps", 1)]

@@ -70,9 +70,7 @@ async def test_history_around_a_position_and_up_to_a_number(
 ) -> None:
     top = await position_of(node.broker, CHANNEL)
     start = None if since is None else StreamPosition(since, top.epoch if knows_epoch else "")
-
     result = await operations.history(node, CHANNEL, limit=limit, since=start, reverse=reverse)
-
     assert [publication.offset for publication in result.publications] == expected
     assert result.position == top
 
