@@ -74,11 +74,6 @@ def test_url_of_http_is_right(option: str, url: str) -> None:
     assert found(**{option: url}, **asked) == []
 
 
-def test_password_in_an_endpoint_is_not_shown() -> None:
-    (message,) = found(proxy_rpc_endpoint="http://user:do-not-show-me@h:port/")
-    assert "do-not-show-me" not in str(message)
-
-
 # W010
 
 
