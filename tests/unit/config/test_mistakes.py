@@ -246,10 +246,19 @@ def test_any_text_as_hosts_and_ports_is_a_mistake_or_gives_shards(host: str, por
 SECRET = "do-not-show-me"
 
 
-@pytest.mark.parametrize("option", ["redis_url", "redis_password", "redis_sentinel_password"])
-def test_secret_does_not_show_in_the_configuration(option: str) -> None:
+SECRETS = """
+redis_url redis_password redis_sentinel_password token_hmac_secret_key secret api_key admin_password
+admin_secret
+""".split()  # noqa: SIM905 - read as words
+
+
+@pytest.mark.parametrize("option", SECRETS)
+def test_secret_does_not_show(option: str) -> None:
     value = f"redis://:{SECRET}@h" if option == "redis_url" else SECRET
     assert SECRET not in repr(load({option: value}))
+    _, problems = read({option: [SECRET]})
+    assert problems
+    assert SECRET not in str(problems)
 
 
 @pytest.mark.parametrize(

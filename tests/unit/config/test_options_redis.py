@@ -12,27 +12,23 @@ from realtime.config.reader import load
 from realtime.config.redis_options import hosts, uses_redis
 
 DEFAULTS: Mapping[str, object] = {
-    "engine": "",
-    "redis_url": "",
-    "redis_host": "",
-    "redis_port": "",
-    "redis_password": "",
+    **dict.fromkeys(
+        """
+        engine redis_url redis_host redis_port redis_password redis_master_name redis_sentinels
+        redis_sentinel_password redis_prefix redis_cluster_addrs channel_layer
+        """.split(),  # noqa: SIM905 - read as words
+        "",
+    ),
     "redis_db": 0,
     "redis_tls": False,
     "redis_tls_skip_verify": False,
-    "redis_master_name": "",
-    "redis_sentinels": "",
-    "redis_sentinel_password": "",
-    "redis_prefix": "",
     "redis_partitions": 0,
-    "redis_cluster_addrs": "",
     "redis_history_meta_ttl": 30 * 24 * 3600,
     "redis_wait_replicas": 0,
     "redis_wait_timeout": 0.5,
     "redis_connect_timeout": 1,
     "redis_read_timeout": 5,
     "redis_epoch_per_run": False,
-    "channel_layer": "",
 }
 
 SENTINELS = {"redis_master_name": "main", "redis_sentinels": "10.0.0.1:26379,10.0.0.2:26380"}

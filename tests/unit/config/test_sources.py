@@ -166,24 +166,6 @@ def test_unknown_variables_with_the_prefix_are_told(monkeypatch: pytest.MonkeyPa
 
 
 @pytest.mark.parametrize(
-    ("variable", "text", "expected"),
-    [
-        ("SERVICE_REDIS_URL", "redis://a,redis://b", {"redis_url": "redis://a,redis://b"}),
-        ("SERVICE_REDIS_PORT", "6380", {"redis_port": "6380"}),
-        ("SERVICE_REDIS_DB", "2", {"redis_db": 2}),
-        ("SERVICE_REDIS_TLS", "true", {"redis_tls": True}),
-        ("SERVICE_REDIS_SENTINELS", "a:1,b:2", {"redis_sentinels": "a:1,b:2"}),
-        ("SERVICE_ENGINE", "redis", {"engine": "redis"}),
-    ],
-)
-def test_redis_may_be_named_in_the_environment(
-    monkeypatch: pytest.MonkeyPatch, variable: str, text: str, expected: dict[str, object]
-) -> None:
-    monkeypatch.setenv(variable, text)
-    assert gathered() == expected
-
-
-@pytest.mark.parametrize(
     ("variable", "expected"),
     [
         ("SERVICE_REDIS_STREAMS", {"redis_streams": "value"}),
@@ -198,13 +180,6 @@ def test_variable_of_an_option_without_effect_is_given_unless_it_is_the_server_s
     monkeypatch.setenv(variable, "value")
     sources = config_sources.gather()
     assert (sources.options, sources.unknown_variables) == (expected, [])
-
-
-def test_file_may_be_named_in_settings(tmp_path: Path) -> None:
-    path = tmp_path / "config.json"
-    path.write_text('{"api_key": "file"}')
-    with override_settings(REALTIME_CONFIG_FILE=path):
-        assert gathered() == {"api_key": "file"}
 
 
 def test_file_is_named_with_the_prefix_in_force(
