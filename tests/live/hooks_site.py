@@ -35,16 +35,6 @@ _databases: dict[Path, dict[str, str]] = {}
 
 ELSEWHERE = "https://elsewhere.example"
 
-ORIGINS = {
-    "another host": ELSEWHERE,
-    "another port": "http://127.0.0.1:1",
-    "no port": "http://127.0.0.1",
-    "another name of the same host": "http://localhost:{port}",
-    "a host that begins alike": "http://127.0.0.1.example:{port}",
-    "a user that looks like the host": "http://127.0.0.1:{port}@elsewhere.example",
-    "null": "null",
-}
-
 
 def environment(tmp_path_factory: pytest.TempPathFactory, site: str = "hooks") -> dict[str, str]:
     """What a server process of a site needs; all of them use one database, made once."""

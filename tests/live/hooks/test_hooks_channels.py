@@ -13,7 +13,7 @@ from centrifuge import ReplyError
 from tests.conftest import subscription_token
 from tests.live.hooks_site import OPTIONS, environment
 from tests.live.python_client import python_client
-from tests.server import Server, wait_until
+from tests.server import Server
 
 DENIED = {"code": 103, "message": "permission denied"}
 FAILURE = {"code": 100, "message": "internal server error"}
@@ -26,16 +26,6 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 
 
 # subscribe
-
-
-@pytest.mark.parametrize("answer", ["none", "true"])
-async def test_client_may_subscribe(
-    server: Server, connect: Callable[..., Any], unique: str, answer: str, format_name: str
-) -> None:
-    channel = f"ask:{answer}-{unique}"
-    client = await connect(server)
-    assert await client.result("subscribe", {"channel": channel}) == {}
-    assert (await client.push())["data"] == {"info": {"user": "17", "client": client.client}}
 
 
 async def test_answer_is_channel_info_in_join_presence_and_publications(
@@ -56,16 +46,6 @@ async def test_answer_is_channel_info_in_join_presence_and_publications(
     assert presence["presence"] == {client.client: info}
     await client.result("publish", {"channel": channel, "data": {"answer": "none"}})
     assert (await client.publication())["info"] == info
-
-
-async def test_channel_info_may_be_null(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
-    client = await connect(server)
-    await client.result("subscribe", {"channel": f"ask:null-{unique}"})
-    info = (await client.push())["data"]["info"]
-    assert "chan_info" in info
-    assert info["chan_info"] is None
 
 
 @pytest.mark.parametrize(
@@ -135,17 +115,6 @@ async def test_options_are_asked_before_the_hook(
     assert await client.error("subscribe", {"channel": f"closed:{unique}"}) == DENIED
 
 
-async def test_failure_of_a_hook_is_in_the_log_with_its_traceback(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
-    client = await connect(server)
-    await client.error("subscribe", {"channel": f"ask:failure-{unique}"})
-    wait_until(
-        lambda: "tests.site.strange.realtime.subscribe failed" in server.log, what="the entry"
-    )
-    assert "LookupError: the hook is broken" in server.log
-
-
 # publish
 
 
@@ -158,27 +127,6 @@ async def publish(
     await client.push()  # its own join
     reply = await client.call("publish", {"channel": f"ask:none-{unique}", "data": data})
     return client, reply
-
-
-@pytest.mark.parametrize(
-    ("answer", "published"),
-    [
-        ("none", {"answer": "none"}),
-        ("true", {"answer": "true"}),
-        ("null", None),
-    ],
-)
-async def test_publication_goes_out_as_the_hook_wants(
-    server: Server,
-    connect: Callable[..., Any],
-    unique: str,
-    answer: str,
-    published: Any,
-    format_name: str,
-) -> None:
-    client, reply = await publish(server, connect, unique, {"answer": answer})
-    assert "error" not in reply
-    assert (await client.publication())["data"] == published
 
 
 async def test_publication_is_replaced(

@@ -45,12 +45,6 @@ async def test_device_with_a_wrong_key_is_disconnected_with_the_code_of_the_site
     assert await client.closed() == (4001, '{"reason":"unknown device","reconnect":false}')
 
 
-async def test_client_nobody_knows_is_refused(server: Server, connect: Callable[..., Any]) -> None:
-    client = await connect(server, user=None, connected=False)
-    await client.send("connect", {"data": {"other": 1}})
-    assert await client.closed() == (3003, '{"reason":"bad request","reconnect":false}')
-
-
 async def test_member_enters_a_room_and_others_see_the_channel_info(
     server: Server, connect: Callable[..., Any], unique: str, format_name: str
 ) -> None:

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.live.hooks_site import OPTIONS, create_user, environment
-from tests.server import Server, wait_until
+from tests.live.hooks_site import OPTIONS, environment
+from tests.server import Server
 
 FAILURE = {"code": 100, "message": "internal server error"}
 
@@ -43,14 +43,6 @@ async def test_call_without_data_gives_the_hook_none(
     client = await connect(server)
     answer = await client.result("rpc", {"method": "echo_async"})
     assert answer == {"data": {"data": None}}
-
-
-async def test_coroutine_uses_the_asynchronous_orm(
-    server: Server, connect: Callable[..., Any]
-) -> None:
-    _, pk = create_user(server)
-    client = await connect(server)
-    assert await client.result("rpc", {"method": "count.users", "data": pk}) == {"data": 1}
 
 
 async def test_method_with_nothing_to_say_has_an_empty_result(
@@ -146,15 +138,6 @@ async def test_message_that_fails_has_no_reply_either(
     command = await client.send("send", {"data": data})
     await client.quiet()
     assert not [reply for reply in client.received if reply.get("id") == command]
-
-
-async def test_message_that_fails_is_in_the_log(
-    server: Server, connect: Callable[..., Any]
-) -> None:
-    client = await connect(server)
-    await client.send("send", {"data": "failure"})
-    entry = "tests.site.strange.realtime.message failed"
-    wait_until(lambda: entry in server.log, what="the entry")
 
 
 async def test_message_may_disconnect(

@@ -11,7 +11,7 @@ import pytest
 from tests.conftest import connection_token
 from tests.live.hooks_site import environment
 from tests.live.listening_site import OPTIONS, Log
-from tests.server import Server, wait_until
+from tests.server import Server
 from tests.site.listening.receivers import SLOW
 
 Connect = Callable[..., Any]
@@ -172,16 +172,6 @@ async def test_slow_receiver_stalls_no_client_and_keeps_the_order(
     kinds = ["connected", "again", "connected", "again", "channel_occupied"]
     await log.wait(unique, *kinds, "subscribed", "subscribed")
     assert time.monotonic() - began >= SLOW
-
-
-async def test_failing_receiver_is_logged_and_the_others_are_called(
-    server: Server, connect: Connect, log: Log, unique: str
-) -> None:
-    await connect(server, user=f"broken-{unique}")
-    await log.wait(unique, "connected", "again")
-    name = "Receiver tests.site.listening.receivers.misbehave of signal connected failed"
-    wait_until(lambda: name in server.log, what="the entry")
-    wait_until(lambda: "LookupError: the receiver is broken" in server.log, what="the traceback")
 
 
 async def test_receiver_leaves_no_database_connection_behind(

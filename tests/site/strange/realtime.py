@@ -15,7 +15,6 @@ from typing import Any
 
 from django.contrib.auth import get_user_model
 from django.contrib.auth.models import AnonymousUser, Group
-from django.utils.functional import SimpleLazyObject
 
 import realtime
 from realtime import hooks
@@ -55,15 +54,10 @@ CONNECT: dict[str, Callable[[dict[str, Any]], Any]] = {
         data={"welcome": True},
         ttl=data.get("ttl"),
     ),
-    "user": lambda data: Connected(user=User.objects.get(pk=data["pk"])),
-    "lazy user": lambda data: Connected(
-        user=SimpleLazyObject(lambda: User.objects.get(pk=data["pk"]))
-    ),
     "query of channels": lambda data: Connected(
         user=data["user"],
         channels=Group.objects.filter(user=data["pk"]).values_list("name", flat=True),
     ),
-    "number": lambda data: Connected(user=data["pk"]),
     "anonymous": lambda _: Connected(),
     "anonymous user": lambda _: Connected(user=AnonymousUser()),
     "data null": lambda _: Connected(user="17", data=Data(None)),
@@ -71,17 +65,9 @@ CONNECT: dict[str, Callable[[dict[str, Any]], Any]] = {
     "disconnect": refuse(hooks.Disconnect(4010, "go away", reconnect=False)),
     "failure": fail,
     "text": lambda _: "17",
-    "no user": lambda _: Connected(user=object()),
-    "no JSON": lambda _: Connected(user="17", info=object()),
-    "one channel": lambda _: Connected(user="17", channels="news"),
-    "numbers as channels": lambda _: Connected(user="17", channels=[1]),  # type: ignore[list-item]
-    "no ttl": lambda _: Connected(user="17", ttl="1"),  # type: ignore[arg-type]
-    "endless ttl": lambda _: Connected(user="17", ttl=float("inf")),
     "past": lambda _: Connected(user="17", ttl=-1),
-    "code as text": lambda _: refuse(hooks.Error("not today"))(_),  # type: ignore[arg-type]
     "unknown namespace": lambda _: Connected(user="17", channels=["nope:a"]),
     "slow": lambda _: time.sleep(SLOW),
-    "stop iteration": lambda _: next(iter(())),
 }
 
 

@@ -113,7 +113,15 @@ def test_subscribe_hook_allows_without_info(answer: Any) -> None:
 
 @pytest.mark.parametrize(
     ("answer", "info"),
-    [({}, "{}"), ({"a": 1}, '{"a":1}'), (0, "0"), ("", '""'), ([], "[]"), (Data(False), "false")],
+    [
+        ({}, "{}"),
+        ({"a": 1}, '{"a":1}'),
+        (0, "0"),
+        ("", '""'),
+        ([], "[]"),
+        (Data(False), "false"),
+        (Data(None), "null"),
+    ],
 )
 def test_other_answer_of_subscribe_is_channel_info(answer: Any, info: str) -> None:
     found = answers.permission(answer).info

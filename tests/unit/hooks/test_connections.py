@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -15,16 +15,7 @@ from pytest_django import DjangoDbBlocker
 from realtime.errors import InternalError
 from realtime.hooks.runner import Runner
 from tests.open_files import open_files
-
-TIMEOUT = 10.0
-
-
-@pytest.fixture
-async def runner() -> AsyncIterator[Runner]:
-    """A runner whose functions have time enough."""
-    made = Runner(2, TIMEOUT)
-    yield made
-    await made.close()
+from tests.unit.hooks.runners import TIMEOUT
 
 
 @pytest.fixture

@@ -28,6 +28,8 @@ OTHER = [
     ("https://site.example@other.example", "site.example"),
     ("https://other.example#site.example", "site.example"),
     ("https://sub.site.example", "site.example"),
+    ("http://localhost:8000", "127.0.0.1:8000"),
+    ("http://127.0.0.1", "127.0.0.1:8000"),
     ("http://site.example:8000", "site.example:8001"),
     ("http://site.example:8000", "site.example"),
     ("http://site.example", "site.example:443"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -24,14 +24,6 @@ TIMEOUT = 0.1
 SURE_TO_BEGIN = 1.0
 """Seconds in which a thread begins, however busy the machine is."""
 CALLER = Caller("client", "17", NO_HANDSHAKE)
-
-
-@pytest.fixture
-def gate() -> Iterator[threading.Event]:
-    """What threads wait for; opened when the test ends, so that they end too."""
-    event = threading.Event()
-    yield event
-    event.set()
 
 
 def hanging(gate: threading.Event) -> Callable[..., Any]:
