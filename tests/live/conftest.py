@@ -12,12 +12,14 @@ from selenium.webdriver import Chrome
 
 from tests.browser import browsing, console
 from tests.live.clusters import SERVICE, Cluster, TwoNodes
+from tests.live.configurations import Connect
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import OPERATOR, PASSWORD, Guests, config_of, sign_in_browser
 from tests.live.panel_staff import Staff, add_staff
 from tests.live.proxy.application import Application
 from tests.live.publish_screen import PublishScreen
 from tests.live.tail_page import TailPage
+from tests.protocol_client import ProtocolClient
 from tests.ready_site import ReadySite
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -45,6 +47,18 @@ def two_nodes(shared_cluster: Cluster) -> TwoNodes:
     """Two nodes of one service, on servers of two kinds."""
     one, other = (shared_cluster(server=kind, **SERVICE) for kind in ("daphne", "uvicorn"))
     return one[0], other[1]
+
+
+@pytest.fixture
+async def client(server: Server, connect: Connect) -> ProtocolClient:
+    """A client of the test's `server`, connected by a token."""
+    return await connect(server)
+
+
+@pytest.fixture
+async def newcomer(server: Server, connect: Connect) -> ProtocolClient:
+    """A client of the test's `server` that has not sent its connect command."""
+    return await connect(server, connected=False)
 
 
 @pytest.fixture

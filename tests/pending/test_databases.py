@@ -181,9 +181,7 @@ def test_rows_that_share_a_reason_are_parked_together(
 
 
 def test_lease_without_an_end_keeps_no_relay_of_postgresql_waiting(
-    use: Use,
-    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
-    relaying: Relaying,
+    use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer], relaying: Relaying
 ) -> None:
     database = use(start_database(Postgres))
     relaying.look()

@@ -65,13 +65,7 @@ def test_row_that_no_relay_would_read_is_parked_and_can_be_retried(
 
 @pytest.mark.parametrize(
     ("column", "value"),
-    [
-        ("key", "x"),
-        ("key", b"\xff"),
-        ("channel", b"\xff"),
-        ("data", b"1"),
-        ("data", b"\xff"),
-    ],
+    [("key", "x"), ("key", b"\xff"), ("channel", b"\xff"), ("data", b"1"), ("data", b"\xff")],
 )
 def test_row_that_cannot_be_read_is_parked_and_can_be_dropped(
     relay: Relaying, column: str, value: Any
@@ -112,8 +106,7 @@ def test_row_that_no_relay_would_read_and_that_cannot_be_read_is_parked(
 
 @pytest.mark.parametrize("use_tz", [True, False])
 @pytest.mark.parametrize(
-    "due",
-    ["1999-01-01", "1999-01-01 00:00", "1999-12-31 23:59:59", "1999-12-31 23:59:59.999999"],
+    "due", ["1999-01-01", "1999-01-01 00:00", "1999-12-31 23:59:59", "1999-12-31 23:59:59.999999"]
 )
 def test_row_that_is_due_at_a_time_written_by_hand_is_published(
     relay: Relaying, settings: Any, use_tz: bool, due: str

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.live.api_client import SHELLS, line, post, start
+from tests.live.configurations import Connect, Serve
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 BAD_REQUEST = {"code": 107, "message": "bad request"}
@@ -153,7 +154,7 @@ def test_commands_are_executed_in_order_and_an_error_stops_nothing(
 
 @pytest.mark.parametrize("shell", SHELLS)
 async def test_client_is_answered_while_a_body_of_thousands_of_commands_runs(
-    serve: Callable[..., Server], connect: Callable[..., Any], unique: str, shell: str
+    serve: Serve, connect: Connect, unique: str, shell: str
 ) -> None:
     count = 20_000
     server = start(serve, shell)
@@ -173,10 +174,9 @@ async def test_client_is_answered_while_a_body_of_thousands_of_commands_runs(
 
 
 async def test_subscriber_gets_thousands_of_publications_of_one_body_in_order(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    client: ProtocolClient, server: Server, unique: str, format_name: str
 ) -> None:
     count = 5_000
-    client = await connect(server)
     await client.result("subscribe", {"channel": unique})
     body = b"".join(line("publish", {"channel": unique, "data": n}) for n in range(count))
     answer = await asyncio.to_thread(post, server, body)

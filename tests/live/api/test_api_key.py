@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from urllib.parse import quote
 
 import pytest
 
 from tests.live.api_client import AUTHORIZED, BOTH, SHELLS, line, post, start
+from tests.live.configurations import Serve
 from tests.server import API_KEY, Server
 
 COMMAND = line("presence", {"channel": "kept:"})
@@ -15,7 +16,7 @@ WRONG = {"Authorization": "apikey wrong"}
 
 
 @pytest.fixture(params=SHELLS)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param)
 
 
@@ -52,7 +53,7 @@ SPECIAL_KEY = "k+y/&=%41éà"
 
 
 @pytest.mark.parametrize("shell", BOTH)
-def test_key_of_any_characters_is_accepted(serve: Callable[..., Server], shell: str) -> None:
+def test_key_of_any_characters_is_accepted(serve: Serve, shell: str) -> None:
     server = start(serve, shell, api_key=SPECIAL_KEY)
     answer = post(server, line("info"), path=f"/api?api_key={quote(SPECIAL_KEY)}", headers={})
     assert answer.status == 200
@@ -62,7 +63,7 @@ def test_key_of_any_characters_is_accepted(serve: Callable[..., Server], shell: 
 
 @pytest.mark.parametrize("shell", ["asgi-uvicorn", "view-uvicorn"])
 def test_key_with_the_byte_of_a_next_line_is_accepted_in_the_header(
-    serve: Callable[..., Server], shell: str
+    serve: Serve, shell: str
 ) -> None:
     # the UTF-8 of Å ends with 0x85; daphne itself refuses headers with that byte
     server = start(serve, shell, api_key="Åà-Å")
@@ -80,7 +81,7 @@ def test_key_with_the_byte_of_a_next_line_is_accepted_in_the_header(
     ids=["no header", "scheme only", "scheme and space", "wrong key"],
 )
 def test_without_the_option_api_key_every_request_is_refused(
-    serve: Callable[..., Server], shell: str, path: str, headers: Mapping[str, str]
+    serve: Serve, shell: str, path: str, headers: Mapping[str, str]
 ) -> None:
     answer = post(start(serve, shell, api_key=""), line("info"), path=path, headers=headers)
     assert (answer.status, answer.body) == (401, b"")
@@ -89,7 +90,7 @@ def test_without_the_option_api_key_every_request_is_refused(
 @pytest.mark.parametrize("shell", BOTH)
 @pytest.mark.parametrize("headers", [{}, WRONG], ids=["no header", "wrong key"])
 def test_api_insecure_removes_the_key_and_no_other_rule(
-    serve: Callable[..., Server], shell: str, headers: Mapping[str, str]
+    serve: Serve, shell: str, headers: Mapping[str, str]
 ) -> None:
     server = start(serve, shell, api_insecure=True, api_key="")
     assert post(server, line("info"), headers=headers).status == 200
@@ -98,11 +99,11 @@ def test_api_insecure_removes_the_key_and_no_other_rule(
 
 @pytest.mark.parametrize("shell", BOTH)
 @pytest.mark.parametrize("verb", ["POST", "GET"])
-def test_disabled_api_is_not_found(serve: Callable[..., Server], shell: str, verb: str) -> None:
+def test_disabled_api_is_not_found(serve: Serve, shell: str, verb: str) -> None:
     assert post(start(serve, shell, api_disable=True), line("info"), method=verb).status == 404
 
 
-def test_key_in_the_query_is_not_written_into_the_log(own_server: Callable[..., Server]) -> None:
+def test_key_in_the_query_is_not_written_into_the_log(own_server: Serve) -> None:
     server = own_server(server="realtime")
     accepted = post(server, line("info"), path=f"/api?api_key={API_KEY}", headers={})
     refused = post(server, line("info"), path=f"/api?api_key={API_KEY}x", headers={})

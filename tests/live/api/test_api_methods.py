@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -21,24 +20,19 @@ from tests.live.api_methods import (
     result,
     send,
 )
+from tests.live.configurations import Connect, Serve
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 
 @pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param, **OPTIONS)
 
 
 # every method with a channel
 
-WITH_CHANNEL = [
-    "publish",
-    "subscribe",
-    "presence",
-    "presence_stats",
-    "history",
-    "history_remove",
-]
+WITH_CHANNEL = ["publish", "subscribe", "presence", "presence_stats", "history", "history_remove"]
 
 
 @pytest.mark.parametrize("name", WITH_CHANNEL)
@@ -54,10 +48,9 @@ def test_channel_is_checked(server: Server, name: str) -> None:
 
 
 async def test_publish_answers_the_position(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
     channel = f"kept:{unique}"
-    client = await connect(server)
     await client.result("subscribe", {"channel": channel})
     first = result(server, "publish", channel=channel, data={"a": 1}, tags={"k": "v"})
     second = result(server, "publish", channel=channel, b64data=base64.b64encode(b"[2]").decode())
@@ -67,19 +60,17 @@ async def test_publish_answers_the_position(
 
 
 async def test_publication_that_skips_history_is_delivered_only(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
     channel = f"kept:{unique}"
-    client = await connect(server)
     await client.result("subscribe", {"channel": channel})
     assert result(server, "publish", channel=channel, data=1, skip_history=True) == {}
     assert (await client.publication())["data"] == 1
     assert result(server, "history", channel=channel, limit=-1)["publications"] == []
 
 
-async def test_key_publishes_once(server: Server, connect: Callable[..., Any], unique: str) -> None:
+async def test_key_publishes_once(client: ProtocolClient, server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
-    client = await connect(server)
     await client.result("subscribe", {"channel": channel})
     first = result(server, "publish", channel=channel, data=1, idempotency_key="k")
     again = result(server, "publish", channel=channel, data=2, idempotency_key="k")
@@ -131,7 +122,7 @@ def test_broadcast_needs_channels(server: Server, channels: list[str] | None) ->
 
 
 async def test_unsubscribe_may_be_for_one_client(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     clients = [await connect(server, user=unique) for _ in range(2)]
     for client in clients:
@@ -144,7 +135,7 @@ async def test_unsubscribe_may_be_for_one_client(
 
 
 async def test_disconnect_may_spare_clients_and_have_a_code(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     clients = [await connect(server, user=unique) for _ in range(3)]
     await clients[2].result("subscribe", {"channel": unique})
@@ -181,7 +172,7 @@ def test_disconnect_with_a_code_or_reason_that_is_none_is_refused(
 
 @pytest.mark.parametrize("past", [{"expired": True}, {"expire_at": 5}, {"expire_at": -(2**63)}])
 async def test_refresh_closes_connections_that_have_expired(
-    server: Server, connect: Callable[..., Any], unique: str, past: dict[str, Any]
+    server: Server, connect: Connect, unique: str, past: dict[str, Any]
 ) -> None:
     one, other = [await connect(server, user=unique) for _ in range(2)]
     assert result(server, "refresh", user=unique, client=one.client, **past) == {}
@@ -191,7 +182,7 @@ async def test_refresh_closes_connections_that_have_expired(
 
 
 async def test_refresh_sets_the_info_of_connections(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
@@ -211,9 +202,7 @@ def test_user_that_is_not_connected_is_a_success(server: Server, name: str) -> N
 # queries
 
 
-async def test_presence_and_its_numbers(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
+async def test_presence_and_its_numbers(server: Server, connect: Connect, unique: str) -> None:
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": channel})
@@ -284,7 +273,7 @@ def test_removed_history_leaves_the_position(server: Server, unique: str) -> Non
 
 
 async def test_channels_have_numbers_and_are_chosen_by_a_pattern(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     for channels in ([f"{unique}-a"], [f"{unique}-a", f"{unique}-b", f"kept:{unique}"]):
         client = await connect(server)

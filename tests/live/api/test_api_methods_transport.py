@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import pytest
 
 from tests.live.api_client import BOTH, OPTIONS, post, start
 from tests.live.api_methods import BAD_REQUEST, TRANSPORT, send
+from tests.live.configurations import Serve
 from tests.server import API_KEY, Server
 
 
 @pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param, **OPTIONS)
 
 

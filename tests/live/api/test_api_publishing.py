@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.live.api_client import line, post, subscribe
+from tests.live.configurations import Connect
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 BAD_REQUEST = {"error": {"code": 107, "message": "bad request"}}
@@ -29,9 +30,8 @@ DATA: dict[str, Any] = {
 
 @pytest.mark.parametrize("data", DATA.values(), ids=DATA)
 async def test_any_json_value_is_published(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str, data: Any
+    client: ProtocolClient, server: Server, unique: str, format_name: str, data: Any
 ) -> None:
-    client = await connect(server)
     await subscribe(client, unique)
     assert server.api("publish", channel=unique, data=data) == {"result": {}}
     assert await client.push() == {"channel": unique, "data": {"data": data}}
@@ -49,7 +49,7 @@ def spelt_command(channel: str) -> bytes:
 
 
 async def test_data_are_compact_for_json_clients_and_otherwise_as_they_were_spelt(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     channel = f"kept:{unique}"
     clients = {name: await connect(server, format_name=name) for name in ("json", "protobuf")}
@@ -69,10 +69,9 @@ async def test_data_are_compact_for_json_clients_and_otherwise_as_they_were_spel
 
 
 async def test_publication_of_the_api_has_no_info_and_a_position_where_history_is_on(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
     channel = f"kept:{unique}"
-    client = await connect(server)
     await subscribe(client, channel)
 
     server.publish(channel, 1)
@@ -108,9 +107,8 @@ def test_channel_longer_than_allowed_is_refused(server: Server, unique: str) -> 
 
 
 async def test_subscriber_of_another_channel_and_of_a_refused_publication_gets_nothing(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
-    client = await connect(server)
     await subscribe(client, unique)
     for name in (f"{unique}b", f"off:{unique}", f"${unique}"):
         server.publish(name, 1)
@@ -124,10 +122,9 @@ async def test_subscriber_of_another_channel_and_of_a_refused_publication_gets_n
 
 
 async def test_broadcast_publishes_into_every_channel_as_often_as_it_is_named(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    client: ProtocolClient, server: Server, unique: str, format_name: str
 ) -> None:
     channels = [f"{unique}a", f"off:{unique}", f"kept:{unique}", f"{unique}a"]
-    client = await connect(server)
     await subscribe(client, *channels[:3])
     assert server.api("broadcast", channels=channels, data={"n": 1}) == {"result": {}}
     pushes = [await client.push() for _ in channels]
@@ -142,10 +139,9 @@ async def test_broadcast_publishes_into_every_channel_as_often_as_it_is_named(
     ids=["unknown namespace", "empty", "not ASCII"],
 )
 async def test_broadcast_publishes_before_the_failing_channel_and_not_after(
-    server: Server, connect: Callable[..., Any], unique: str, failing: str, error: Any
+    client: ProtocolClient, server: Server, unique: str, failing: str, error: Any
 ) -> None:
     before, after = f"{unique}a", f"{unique}b"
-    client = await connect(server)
     await subscribe(client, before, after)
     assert server.api("broadcast", channels=[before, failing, after], data=1) == error
     assert await client.push() == {"channel": before, "data": {"data": 1}}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import uuid
-from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -12,6 +11,8 @@ import pytest
 import realtime
 from tests.conftest import connection_token, subscription_token
 from tests.live.api_client import BOTH, OPTIONS, SHELLS, line, post, start, subscribe
+from tests.live.configurations import Connect, Serve
+from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
 
 
@@ -29,7 +30,7 @@ def publications(server: Server, channel: str) -> list[Any]:
 
 
 async def test_presence_has_user_and_client_under_the_client_id(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     channel = f"kept:{unique}"
     clients = [await connect(server, user=user) for user in (unique, unique, f"{unique}b", "")]
@@ -47,7 +48,7 @@ async def test_presence_has_user_and_client_under_the_client_id(
 
 
 async def test_presence_has_the_infos_of_both_tokens(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     channel = f"$kept:{unique}"
     client = await connect(server, token=connection_token(unique, info={"name": "<A>"}))
@@ -65,7 +66,7 @@ async def test_presence_has_the_infos_of_both_tokens(
 
 
 async def test_presence_is_sorted_and_ends_with_the_subscription_and_with_the_connection(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     channel = f"kept:{unique}"
     clients = [await connect(server) for _ in range(8)]
@@ -85,10 +86,9 @@ async def test_presence_is_sorted_and_ends_with_the_subscription_and_with_the_co
 
 
 async def test_options_that_hide_from_clients_do_not_hide_from_the_api(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
     channel = f"hidden:{unique}"
-    client = await connect(server)
     await subscribe(client, channel)
     server.publish(channel, 1)
     assert list(presence(server, channel)) == [client.client]
@@ -120,7 +120,7 @@ def test_history_is_oldest_first_and_bounded_with_a_unique_uid_each(
 
 
 async def test_history_has_info_only_where_a_client_published(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     channel = f"kept:{unique}"
     client = await connect(server, token=connection_token(unique, info={"name": "A"}))
@@ -139,11 +139,10 @@ async def test_history_has_info_only_where_a_client_published(
 
 
 async def test_history_remove_forgets_the_publications_and_counts_on(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
     channel = f"kept:{unique}"
     other = f"kept:{unique}b"
-    client = await connect(server)
     await subscribe(client, channel)
     server.api("broadcast", channels=[channel, other], data=1)
     server.publish(channel, 2)
@@ -161,10 +160,9 @@ async def test_history_remove_forgets_the_publications_and_counts_on(
 
 
 async def test_channels_lists_what_has_a_subscriber(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
     channels = {unique, f"kept:{unique}", f"off:{unique}"}
-    client = await connect(server)
     await subscribe(client, *channels)
     server.publish(f"kept:{unique}silent", 1)
 
@@ -179,9 +177,7 @@ async def test_channels_lists_what_has_a_subscriber(
 
 
 @pytest.mark.parametrize("shell", BOTH)
-def test_channels_of_an_idle_server_is_an_empty_array(
-    own_server: Callable[..., Server], shell: str
-) -> None:
+def test_channels_of_an_idle_server_is_an_empty_array(own_server: Serve, shell: str) -> None:
     assert post(start(own_server, shell), line("channels")).body == b'{"result":{"channels":[]}}\n'
 
 
@@ -200,9 +196,7 @@ NODE_KEYS = [
 
 
 @pytest.mark.parametrize("shell", SHELLS)
-def test_info_has_one_node_with_the_documented_fields_in_order(
-    serve: Callable[..., Server], shell: str
-) -> None:
+def test_info_has_one_node_with_the_documented_fields_in_order(serve: Serve, shell: str) -> None:
     body = post(start(serve, shell), line("info", {})).body
 
     (node,) = json.loads(body)["result"]["nodes"]
@@ -217,7 +211,7 @@ def test_info_has_one_node_with_the_documented_fields_in_order(
 
 
 async def test_info_counts_clients_users_and_channels(
-    own_server: Callable[..., Server], connect: Callable[..., Any], unique: str
+    own_server: Serve, connect: Connect, unique: str
 ) -> None:
     server = own_server(**OPTIONS, name="the <node>", client_anonymous=True)
 
@@ -239,9 +233,7 @@ async def test_info_counts_clients_users_and_channels(
     wait_until(lambda: node()["uptime"] > empty["uptime"], what="a later uptime")
 
 
-def test_info_has_another_uid_for_every_process(
-    serve: Callable[..., Server], own_server: Callable[..., Server]
-) -> None:
+def test_info_has_another_uid_for_every_process(serve: Serve, own_server: Serve) -> None:
     uids = {
         start(starter, "asgi").api("info")["result"]["nodes"][0]["uid"]
         for starter in (serve, own_server)

@@ -5,13 +5,12 @@ from __future__ import annotations
 import os
 import signal
 import socket
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
 from tests.conftest import new_word
 from tests.live.api_client import BOTH, OPTIONS, connection, line, send, start
+from tests.live.configurations import Connect, Serve
 from tests.redis_server import RedisServer
 from tests.server import Server
 
@@ -39,7 +38,7 @@ def silent_client(server: Server) -> socket.socket:
 
 @pytest.mark.parametrize("shell", BOTH)
 def test_stopping_server_publishes_or_answers_503(
-    own_server: Callable[..., Server], redis_server: RedisServer, shell: str
+    own_server: Serve, redis_server: RedisServer, shell: str
 ) -> None:
     """It takes requests until its clients are closed, and may end in that moment."""
     options = {**OPTIONS, "redis_url": redis_server.url, "redis_prefix": new_word()}
@@ -59,7 +58,7 @@ def test_stopping_server_publishes_or_answers_503(
 
 @pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
 async def test_server_stops_while_api_connections_are_open(
-    own_server: Callable[..., Server], connect: Callable[..., Any], server_name: str
+    own_server: Serve, connect: Connect, server_name: str
 ) -> None:
     server = own_server(server=server_name, **OPTIONS)
     with connection(server) as opened:

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.live.api_client import BOTH, OPTIONS, start
 from tests.live.api_methods import BAD_REQUEST, NOT_AVAILABLE, call, result
+from tests.live.configurations import Connect, Serve
 from tests.server import Server
 
 
 @pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param, **OPTIONS)
 
 
@@ -53,7 +53,7 @@ def test_versions_that_cannot_be_compared_are_refused(
 
 
 async def test_subscribe_may_be_for_one_client(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     one, other = [await connect(server, user=unique) for _ in range(2)]
     channel = f"kept:{unique}"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -19,6 +19,7 @@ from tests.live.api_client import (
     send,
     start,
 )
+from tests.live.configurations import Serve
 from tests.server import Server
 
 BODY_LIMIT = 2621440
@@ -26,7 +27,7 @@ BODY_LIMIT = 2621440
 
 
 @pytest.fixture(params=SHELLS)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param)
 
 
@@ -154,12 +155,7 @@ def test_without_a_content_type_the_answer_has_an_empty_one(server: Server, uniq
 @pytest.mark.parametrize("accept", ["text/html", "application/xml", "nonsense"])
 def test_what_the_request_accepts_does_not_matter(server: Server, accept: str) -> None:
     answer = post(
-        server,
-        line("presence", {"channel": "kept:"}),
-        headers={
-            **AUTHORIZED,
-            "Accept": accept,
-        },
+        server, line("presence", {"channel": "kept:"}), headers={**AUTHORIZED, "Accept": accept}
     )
 
     assert (answer.status, answer.body) == (200, b'{"result":{"presence":{}}}\n')
@@ -234,9 +230,7 @@ def test_body_in_chunks_is_read(server: Server) -> None:
 
 
 @pytest.mark.parametrize("shell", BOTH)
-def test_versions_of_the_site_s_own_api_are_not_asked_for(
-    serve: Callable[..., Server], shell: str
-) -> None:
+def test_versions_of_the_site_s_own_api_are_not_asked_for(serve: Serve, shell: str) -> None:
     shells = SHELLS[shell]
     settings = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_versioned"}
     server = serve(**{**shells, "environment": {**shells.get("environment", {}), **settings}})

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.live.api_client import subscribe
-from tests.live.configurations import FORCED
+from tests.live.configurations import FORCED, Connect
 from tests.server import Server
 
 
@@ -18,7 +17,7 @@ def unsub(channel: str) -> dict[str, Any]:
 
 
 async def test_unsubscribe_reaches_all_connections_of_the_user_and_nobody_else(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     client, elsewhere = [await connect(server, user=unique) for _ in range(2)]
     other = await connect(server, user=f"{unique}b")
@@ -44,7 +43,7 @@ async def test_unsubscribe_reaches_all_connections_of_the_user_and_nobody_else(
 
 @pytest.mark.parametrize("everything", [{}, {"channel": ""}], ids=["no channel", "empty"])
 async def test_unsubscribe_without_a_channel_is_from_all_channels_of_each_connection(
-    server: Server, connect: Callable[..., Any], unique: str, everything: dict[str, str]
+    server: Server, connect: Connect, unique: str, everything: dict[str, str]
 ) -> None:
     channels = [unique, f"kept:{unique}", f"off:{unique}"]
     client, second, idle = [await connect(server, user=unique) for _ in range(3)]
@@ -64,7 +63,7 @@ async def test_unsubscribe_without_a_channel_is_from_all_channels_of_each_connec
 
 @pytest.mark.parametrize("method", ["unsubscribe", "disconnect"])
 async def test_client_leaves_its_channels_first(
-    server: Server, connect: Callable[..., Any], unique: str, method: str
+    server: Server, connect: Connect, unique: str, method: str
 ) -> None:
     channel = f"joins:{unique}"
     watcher = await connect(server, user=f"{unique}b")
@@ -87,7 +86,7 @@ async def test_client_leaves_its_channels_first(
 
 
 async def test_disconnect_closes_all_connections_of_the_user_and_of_nobody_else(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     clients = [await connect(server, user=unique) for _ in range(3)]
     others = [await connect(server, user=user) for user in (f"{unique}b", unique[:-1], "")]

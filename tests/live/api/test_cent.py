@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from typing import Any
+from collections.abc import Iterator
 
 import pytest
 from cent import Client, RequestException, ResponseError
 
 import realtime
 from tests.live.api_client import OPTIONS, subscribe
+from tests.live.configurations import Connect, Serve
 from tests.server import API_KEY, Server
 
 
 @pytest.fixture
-def server(serve: Callable[..., Server]) -> Server:
+def server(serve: Serve) -> Server:
     return serve(**OPTIONS)
 
 
@@ -26,7 +26,7 @@ def cent(server: Server) -> Iterator[Client]:
 
 
 async def test_publish_and_broadcast_reach_subscribers(
-    server: Server, cent: Client, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, cent: Client, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect(server)
     await subscribe(client, f"{unique}a", f"{unique}b")
@@ -42,7 +42,7 @@ async def test_publish_and_broadcast_reach_subscribers(
 
 
 async def test_unsubscribe_and_disconnect(
-    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+    server: Server, cent: Client, connect: Connect, unique: str
 ) -> None:
     client = await connect(server, user=unique)
     await subscribe(client, f"{unique}a", f"{unique}b")
@@ -55,7 +55,7 @@ async def test_unsubscribe_and_disconnect(
 
 
 async def test_presence_and_its_stats(
-    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+    server: Server, cent: Client, connect: Connect, unique: str
 ) -> None:
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
@@ -82,7 +82,7 @@ def test_info(cent: Client) -> None:
 
 
 async def test_several_commands_in_one_request(
-    server: Server, cent: Client, connect: Callable[..., Any], unique: str
+    server: Server, cent: Client, connect: Connect, unique: str
 ) -> None:
     client = await connect(server)
     await subscribe(client, unique)

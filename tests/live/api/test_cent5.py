@@ -7,13 +7,13 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from tests.live.api_client import BOTH, OPTIONS, start
+from tests.live.configurations import Connect, Serve
 from tests.server import API_KEY, ROOT, Server
 
 CENT = Path(sys.prefix) / "cent5"
@@ -21,7 +21,7 @@ CENT = Path(sys.prefix) / "cent5"
 
 
 @pytest.fixture(params=BOTH)
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param, **OPTIONS)
 
 
@@ -37,7 +37,7 @@ def run(server: Server, channel: str, user: str) -> Any:
     return json.loads(done.stdout)
 
 
-async def test_every_method_works(server: Server, connect: Callable[..., Any], unique: str) -> None:
+async def test_every_method_works(server: Server, connect: Connect, unique: str) -> None:
     assert CENT.is_dir(), "cent 5 is missing: make .venv/.installed-dev"
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)

@@ -5,17 +5,16 @@ from __future__ import annotations
 import asyncio
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 import realtime
 from realtime.server_api import methods, methods_v2, openapi
 from tests.live.api_client import OPTIONS, start
+from tests.live.configurations import Connect, Serve
 from tests.processes import run_python
-from tests.server import API_KEY, ROOT, Server
+from tests.server import API_KEY, ROOT
 
 SESSION = ROOT / "tests" / "live" / "generated_session.py"
 TIMEOUT = 120.0
@@ -54,9 +53,7 @@ def test_types_of_the_client_are_strict(made: Path) -> None:
     run_tool(made, "mypy", "--config-file", "mypy.ini", SESSION.name, "generated_client")
 
 
-async def test_every_method_works(
-    made: Path, serve: Callable[..., Server], connect: Callable[..., Any], unique: str
-) -> None:
+async def test_every_method_works(made: Path, serve: Serve, connect: Connect, unique: str) -> None:
     server = start(serve, "asgi", **OPTIONS)
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)

@@ -13,6 +13,7 @@ import pytest
 import realtime
 from tests.conftest import connection_token, subscription_token
 from tests.live.api_client import OPTIONS, post, subscribe
+from tests.live.configurations import Connect, Serve
 from tests.server import Server
 
 PLACES = [
@@ -39,7 +40,7 @@ def call(server: Server, place: str, function: str, *arguments: Any) -> dict[str
 
 
 @pytest.fixture(params=["daphne", "uvicorn"])
-def server(request: pytest.FixtureRequest, serve: Callable[..., Server]) -> Server:
+def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return serve(server=request.param, **OPTIONS)
 
 
@@ -60,7 +61,7 @@ def run(server: Server) -> Call:
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_functions_reach_subscribers_and_show_what_is_there(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str, place: str
+    server: Server, connect: Connect, unique: str, format_name: str, place: str
 ) -> None:
     channel, plain = f"kept:{unique}", f"{unique}a"
     client, second = [await connect(server, user=unique) for _ in range(2)]
@@ -96,7 +97,7 @@ async def test_functions_reach_subscribers_and_show_what_is_there(
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_functions_act_on_the_connections_of_a_user(
-    server: Server, connect: Callable[..., Any], unique: str, place: str
+    server: Server, connect: Connect, unique: str, place: str
 ) -> None:
     client = await connect(server, user=unique)
     await subscribe(client, f"{unique}a", f"{unique}b")
@@ -116,7 +117,7 @@ async def test_functions_act_on_the_connections_of_a_user(
 
 
 async def test_presence_has_the_infos_of_both_tokens(
-    server: Server, connect: Callable[..., Any], run: Call, unique: str
+    server: Server, connect: Connect, run: Call, unique: str
 ) -> None:
     channel = f"$kept:{unique}"
     client = await connect(server, token=connection_token(unique, info={"name": "A"}))
@@ -134,7 +135,7 @@ async def test_presence_has_the_infos_of_both_tokens(
 
 
 async def test_history_has_uids_and_the_info_of_publishing_clients(
-    server: Server, connect: Callable[..., Any], run: Call, unique: str
+    server: Server, connect: Connect, run: Call, unique: str
 ) -> None:
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
@@ -206,7 +207,7 @@ def test_sync_function_on_an_event_loop_is_an_error_that_names_the_async_version
 @pytest.mark.parametrize("server_name", ["daphne", "uvicorn"])
 @pytest.mark.parametrize("place", ["sync-view", "async-view"])
 def test_view_publishes_although_no_client_was_ever_there(
-    own_server: Callable[..., Server], server_name: str, place: str
+    own_server: Serve, server_name: str, place: str
 ) -> None:
     server = own_server(server=server_name, **OPTIONS)
     offset, epoch = call(server, place, "publish", "kept:a", 1)["result"]

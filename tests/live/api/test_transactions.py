@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import httpx
 import pytest
 
 from tests.conftest import new_word
+from tests.live.configurations import Connect, Serve
 from tests.live.hooks_site import environment
 from tests.live.listening_site import OPTIONS, do
 from tests.live.processes import environment as of_worker
@@ -16,13 +16,11 @@ from tests.live.processes import worker
 from tests.redis_server import RedisServer
 from tests.server import Server
 
-Connect = Callable[..., Any]
-
 
 @pytest.fixture(scope="module", params=["memory", "redis"])
 def start(
     request: pytest.FixtureRequest,
-    serve: Callable[..., Server],
+    serve: Serve,
     redis_server: RedisServer,
     tmp_path_factory: pytest.TempPathFactory,
 ) -> Callable[..., Server]:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 from centrifuge import ReplyError
 
 from tests.conftest import subscription_token
-from tests.live.hooks_site import OPTIONS, environment
+from tests.live.configurations import Connect, Serve
 from tests.live.python_client import python_client
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 DENIED = {"code": 103, "message": "permission denied"}
@@ -20,19 +20,18 @@ FAILURE = {"code": 100, "message": "internal server error"}
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(site: Serve) -> Server:
     """The site whose hooks do what channels are called."""
-    return serve(environment=environment(tmp_path_factory, "strange"), **OPTIONS)
+    return site("strange")
 
 
 # subscribe
 
 
 async def test_answer_is_channel_info_in_join_presence_and_publications(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    client: ProtocolClient, unique: str, format_name: str
 ) -> None:
     channel = f"ask:info-{unique}"
-    client = await connect(server)
     info = {
         "user": "17",
         "client": client.client,
@@ -59,15 +58,14 @@ async def test_answer_is_channel_info_in_join_presence_and_publications(
     ],
 )
 async def test_client_may_not_subscribe(
+    client: ProtocolClient,
     server: Server,
-    connect: Callable[..., Any],
     unique: str,
     answer: str,
     error: dict[str, Any],
     format_name: str,
 ) -> None:
     channel = f"ask:{answer}-{unique}"
-    client = await connect(server)
     assert await client.error("subscribe", {"channel": channel}) == error
     assert server.api("presence", channel=channel) == {"result": {"presence": {}}}
     server.publish(channel, 1)
@@ -75,43 +73,33 @@ async def test_client_may_not_subscribe(
 
 
 async def test_subscribe_hook_disconnects_with_its_code(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    client: ProtocolClient, unique: str, format_name: str
 ) -> None:
-    client = await connect(server)
     await client.send("subscribe", {"channel": f"ask:disconnect-{unique}"})
     assert await client.closed() == (4020, '{"reason":"banned","reconnect":false}')
 
 
-async def test_hook_gets_the_token_the_client_sent(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
-    client = await connect(server)
+async def test_hook_gets_the_token_the_client_sent(client: ProtocolClient, unique: str) -> None:
     await client.result("subscribe", {"channel": f"ask:token-{unique}", "token": "abc"})
     assert (await client.push())["data"]["info"]["chan_info"] == {"token": "abc"}
 
 
-async def test_private_channel_is_decided_by_its_token(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
+async def test_private_channel_is_decided_by_its_token(client: ProtocolClient, unique: str) -> None:
     channel = f"$ask:{unique}"
-    client = await connect(server)
     token = subscription_token(client.client, channel)
     assert await client.result("subscribe", {"channel": channel, "token": token}) == {}
 
 
 async def test_user_limited_channel_is_decided_by_its_name(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     client = await connect(server, user=unique)
     assert await client.result("subscribe", {"channel": f"ask:limited#{unique}"}) == {}
     assert await client.error("subscribe", {"channel": f"ask:limited#{unique}x"}) == DENIED
 
 
-async def test_options_are_asked_before_the_hook(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
+async def test_options_are_asked_before_the_hook(client: ProtocolClient, unique: str) -> None:
     """The namespace is server_side, and the hook would answer with an error of its own."""
-    client = await connect(server)
     assert await client.error("subscribe", {"channel": f"closed:{unique}"}) == DENIED
 
 
@@ -119,7 +107,7 @@ async def test_options_are_asked_before_the_hook(
 
 
 async def publish(
-    server: Server, connect: Callable[..., Any], unique: str, data: Any
+    server: Server, connect: Connect, unique: str, data: Any
 ) -> tuple[Any, dict[str, Any]]:
     """Publish data that tell the hook what to answer; the client is subscribed. The reply."""
     client = await connect(server)
@@ -130,7 +118,7 @@ async def publish(
 
 
 async def test_publication_is_replaced(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     client, _ = await publish(server, connect, unique, {"answer": "other"})
     publication = await client.publication()
@@ -149,7 +137,7 @@ async def test_publication_is_replaced(
 )
 async def test_rejected_publication_reaches_nobody(
     server: Server,
-    connect: Callable[..., Any],
+    connect: Connect,
     unique: str,
     answer: str,
     error: dict[str, Any],
@@ -160,17 +148,14 @@ async def test_rejected_publication_reaches_nobody(
     await client.quiet()
 
 
-async def test_publish_hook_disconnects_with_its_code(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
-    client = await connect(server)
+async def test_publish_hook_disconnects_with_its_code(client: ProtocolClient, unique: str) -> None:
     params = {"channel": f"ask:none-{unique}", "data": {"answer": "disconnect"}}
     await client.send("publish", params)
     assert await client.closed() == (4030, '{"reason":"too rude","reconnect":false}')
 
 
 async def test_half_of_a_character_reaches_the_hook_and_the_subscribers(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     """Browsers write halves of surrogate pairs, for text cut inside an emoji."""
     data = b'{"answer": "none", "text": "\\ud83d"}'
@@ -180,22 +165,17 @@ async def test_half_of_a_character_reaches_the_hook_and_the_subscribers(
 
 
 async def test_option_publish_is_asked_before_the_hook(
-    serve: Callable[..., Server],
-    tmp_path_factory: pytest.TempPathFactory,
-    connect: Callable[..., Any],
-    unique: str,
+    site: Serve, connect: Connect, unique: str
 ) -> None:
-    options = OPTIONS | {"namespaces": [{"name": "ask"}]}
-    server = serve(environment=environment(tmp_path_factory, "strange"), **options)
+    server = site("strange", namespaces=[{"name": "ask"}])
     client = await connect(server)
     params = {"channel": f"ask:none-{unique}", "data": {"answer": "error"}}
     assert await client.error("publish", params) == DENIED
 
 
 async def test_server_api_publishes_without_asking(
-    server: Server, connect: Callable[..., Any], unique: str
+    client: ProtocolClient, server: Server, unique: str
 ) -> None:
-    client = await connect(server)
     await client.result("subscribe", {"channel": f"ask:none-{unique}"})
     await client.push()  # its own join
     server.publish(f"ask:none-{unique}", {"answer": "error"})

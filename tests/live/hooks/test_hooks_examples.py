@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.live.hooks_site import OPTIONS, create_user, environment
+from tests.live.configurations import Connect, Serve
+from tests.live.hooks_site import create_user
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(site: Serve) -> Server:
     """The site with the chat."""
-    return serve(environment=environment(tmp_path_factory), **OPTIONS)
+    return site()
 
 
 async def test_module_of_an_app_is_found_and_its_connect_hook_asked(
-    server: Server, connect: Callable[..., Any], format_name: str
+    server: Server, connect: Connect, format_name: str
 ) -> None:
     client = await connect(server, user=None, connected=False)
 
@@ -38,15 +39,14 @@ async def test_module_of_an_app_is_found_and_its_connect_hook_asked(
 
 
 async def test_device_with_a_wrong_key_is_disconnected_with_the_code_of_the_site(
-    server: Server, connect: Callable[..., Any], format_name: str
+    newcomer: ProtocolClient, format_name: str
 ) -> None:
-    client = await connect(server, user=None, connected=False)
-    await client.send("connect", {"data": {"key": "9"}})
-    assert await client.closed() == (4001, '{"reason":"unknown device","reconnect":false}')
+    await newcomer.send("connect", {"data": {"key": "9"}})
+    assert await newcomer.closed() == (4001, '{"reason":"unknown device","reconnect":false}')
 
 
 async def test_member_enters_a_room_and_others_see_the_channel_info(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     _, pk = create_user(server, unique, is_staff=True)
     _, other_pk = create_user(server, unique)
@@ -66,7 +66,7 @@ async def test_member_enters_a_room_and_others_see_the_channel_info(
 
 
 async def test_who_is_no_member_gets_error_103(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     _, pk = create_user(server, f"{unique}-other")
     client = await connect(server, user=pk)
@@ -87,7 +87,7 @@ async def test_who_is_no_member_gets_error_103(
 )
 async def test_channel_that_no_pattern_of_its_namespace_matches_is_refused(
     server: Server,
-    connect: Callable[..., Any],
+    connect: Connect,
     unique: str,
     name: str,
     subscribes: int | None,
@@ -108,7 +108,7 @@ async def test_channel_that_no_pattern_of_its_namespace_matches_is_refused(
 
 
 async def test_coroutine_decides_with_the_asynchronous_orm(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     _, pk = create_user(server)
     customer, stranger = await connect(server, user=pk), await connect(server, user="0")
@@ -118,7 +118,7 @@ async def test_coroutine_decides_with_the_asynchronous_orm(
 
 
 async def test_publication_is_replaced_and_says_who_published_it(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     _, pk = create_user(server, unique)
     channel = f"room:{unique}"
@@ -143,11 +143,7 @@ async def test_publication_is_replaced_and_says_who_published_it(
     ids=["refused", "own error", "own error for text"],
 )
 async def test_publication_is_rejected_and_reaches_nobody(
-    server: Server,
-    connect: Callable[..., Any],
-    unique: str,
-    data: Any,
-    error: dict[str, Any],
+    server: Server, connect: Connect, unique: str, data: Any, error: dict[str, Any]
 ) -> None:
     _, pk = create_user(server, unique)
     client = await connect(server, user=pk)
@@ -158,7 +154,7 @@ async def test_publication_is_rejected_and_reaches_nobody(
 
 
 async def test_method_answers(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     usernames = sorted(create_user(server, unique)[0] for _ in range(2))
     client = await connect(server)
@@ -170,7 +166,7 @@ async def test_method_answers(
 
 
 async def test_message_reaches_the_site(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"seen#{unique}"})

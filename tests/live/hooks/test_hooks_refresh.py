@@ -4,28 +4,27 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token
+from tests.live.configurations import Connect, Serve
 from tests.live.hooks_site import OPTIONS, environment
+from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
 
 EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site whose hooks do what users are called; a failed hook is asked again soon."""
     made = environment(tmp_path_factory, "strange") | {"TEST_REFRESH_RETRY": "0.2"}
     return serve(environment=made, **OPTIONS)
 
 
-async def connect_for(
-    connect: Callable[..., Any], server: Server, user: str, ttl: float = 0.2
-) -> Any:
+async def connect_for(connect: Connect, server: Server, user: str, ttl: float = 0.2) -> Any:
     """A client whose connection expires soon."""
     client = await connect(server, user=None, connected=False)
     data = {"answer": "all", "user": user, "channel": user, "ttl": ttl}
@@ -64,7 +63,7 @@ async def until_asked(client: Any, user: str, times: int) -> None:
 
 @pytest.mark.parametrize("answer", ["stays", "same"])
 async def test_connection_is_renewed_time_and_again_and_gets_new_info(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str, answer: str
+    server: Server, connect: Connect, unique: str, format_name: str, answer: str
 ) -> None:
     user = f"{answer}-{unique}"
     client = await connect_for(connect, server, user)
@@ -75,14 +74,14 @@ async def test_connection_is_renewed_time_and_again_and_gets_new_info(
 
 @pytest.mark.parametrize("answer", ["none", "past", "error", "another"])
 async def test_connection_that_may_not_go_on_has_expired(
-    server: Server, connect: Callable[..., Any], unique: str, answer: str
+    server: Server, connect: Connect, unique: str, answer: str
 ) -> None:
     client = await connect_for(connect, server, f"{answer}-{unique}")
     assert await client.closed() == EXPIRED
 
 
 async def test_connection_is_closed_with_the_code_of_the_hook(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect_for(connect, server, f"disconnect-{unique}")
     assert await client.closed() == (4011, '{"reason":"enough","reconnect":true}')
@@ -90,7 +89,7 @@ async def test_connection_is_closed_with_the_code_of_the_hook(
 
 @pytest.mark.parametrize("answer", ["fails", "text", "yes"])
 async def test_connection_goes_on_while_the_hook_fails_and_the_hook_is_asked_again(
-    server: Server, connect: Callable[..., Any], unique: str, answer: str
+    server: Server, connect: Connect, unique: str, answer: str
 ) -> None:
     client = await connect_for(connect, server, f"{answer}-{unique}")
     why = {
@@ -107,7 +106,7 @@ async def test_connection_goes_on_while_the_hook_fails_and_the_hook_is_asked_aga
 
 
 async def test_moment_in_unix_seconds_is_an_expiry(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     renewed = await connect_for(connect, server, f"moment-{unique}")
     other = await connect_for(connect, server, f"none-{unique}")
@@ -117,7 +116,7 @@ async def test_moment_in_unix_seconds_is_an_expiry(
 
 
 async def test_client_must_not_refresh_what_the_site_renews(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     client = await connect_for(connect, server, f"stays-{unique}", ttl=60)
     await client.send("refresh", {"token": connection_token(unique)})
@@ -125,11 +124,10 @@ async def test_client_must_not_refresh_what_the_site_renews(
 
 
 async def test_connection_with_a_token_is_refreshed_by_its_client(
-    server: Server, connect: Callable[..., Any], unique: str
+    newcomer: ProtocolClient, unique: str
 ) -> None:
-    client = await connect(server, user=None, connected=False)
-    result = await client.result("connect", {"token": connection_token(unique, ttl=60)})
+    result = await newcomer.result("connect", {"token": connection_token(unique, ttl=60)})
     assert result["expires"] is True
     assert 0 < result["ttl"] <= 60
-    refreshed = await client.result("refresh", {"token": connection_token(unique, ttl=600)})
+    refreshed = await newcomer.result("refresh", {"token": connection_token(unique, ttl=600)})
     assert 60 < refreshed["ttl"] <= 600

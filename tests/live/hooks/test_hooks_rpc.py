@@ -2,27 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.live.hooks_site import OPTIONS, environment
+from tests.live.configurations import Connect, Serve
+from tests.protocol_client import ProtocolClient
 from tests.server import Server
 
 FAILURE = {"code": 100, "message": "internal server error"}
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(site: Serve) -> Server:
     """The site whose methods do what they are called."""
-    return serve(environment=environment(tmp_path_factory, "strange"), **OPTIONS)
+    return site("strange")
 
 
-async def test_function_answers(
-    server: Server, connect: Callable[..., Any], format_name: str
-) -> None:
-    client = await connect(server)
+async def test_function_answers(client: ProtocolClient, format_name: str) -> None:
     answer = await client.result("rpc", {"method": "echo", "data": ["é", None]})
     assert answer == {"data": {"data": ["é", None], "user": "17", "method": "echo"}}
 
@@ -31,86 +28,73 @@ async def test_function_answers(
     ("method", "data"), [("echo_async", {"data": 1}), ("decorated", "decorated")]
 )
 async def test_coroutine_answers(
-    server: Server, connect: Callable[..., Any], method: str, data: Any, format_name: str
+    client: ProtocolClient, method: str, data: Any, format_name: str
 ) -> None:
-    client = await connect(server)
     assert await client.result("rpc", {"method": method, "data": 1}) == {"data": data}
 
 
 async def test_call_without_data_gives_the_hook_none(
-    server: Server, connect: Callable[..., Any], format_name: str
+    client: ProtocolClient, format_name: str
 ) -> None:
-    client = await connect(server)
     answer = await client.result("rpc", {"method": "echo_async"})
     assert answer == {"data": {"data": None}}
 
 
 async def test_method_with_nothing_to_say_has_an_empty_result(
-    server: Server, connect: Callable[..., Any], format_name: str
+    client: ProtocolClient, format_name: str
 ) -> None:
-    client = await connect(server)
     assert await client.result("rpc", {"method": "nothing"}) == {}
 
 
-async def test_method_may_answer_null(server: Server, connect: Callable[..., Any]) -> None:
-    client = await connect(server)
+async def test_method_may_answer_null(client: ProtocolClient) -> None:
     assert await client.result("rpc", {"method": "null"}) == {"data": None}
 
 
 @pytest.mark.parametrize("code", [1000, 4711, 2**32 - 1])
 async def test_method_fails_with_a_code_of_its_own(
-    server: Server, connect: Callable[..., Any], code: int, format_name: str
+    client: ProtocolClient, code: int, format_name: str
 ) -> None:
-    client = await connect(server)
     error = await client.error("rpc", {"method": "error", "data": code})
     assert error == {"code": code, "message": "as you wish"}
 
 
 @pytest.mark.parametrize("code", [-1, 2**32, "1000", 1.5])
 async def test_code_that_cannot_be_sent_is_an_internal_error(
-    server: Server, connect: Callable[..., Any], code: Any, format_name: str
+    client: ProtocolClient, code: Any, format_name: str
 ) -> None:
-    client = await connect(server)
     assert await client.error("rpc", {"method": "error", "data": code}) == FAILURE
 
 
 @pytest.mark.parametrize("method", ["failure", "exit", "object"])
 async def test_broken_method_is_an_internal_error_and_the_connection_stays(
-    server: Server, connect: Callable[..., Any], method: str, format_name: str
+    client: ProtocolClient, method: str, format_name: str
 ) -> None:
-    client = await connect(server)
     assert await client.error("rpc", {"method": method}) == FAILURE
     assert await client.result("rpc", {"method": "echo_async", "data": 1}) == {"data": {"data": 1}}
 
 
-async def test_method_disconnects_with_its_code(
-    server: Server, connect: Callable[..., Any], format_name: str
-) -> None:
-    client = await connect(server)
+async def test_method_disconnects_with_its_code(client: ProtocolClient, format_name: str) -> None:
     await client.send("rpc", {"method": "disconnect"})
     assert await client.closed() == (4040, '{"reason":"as you wish","reconnect":true}')
 
 
 @pytest.mark.parametrize("method", ["nope", ""])
 async def test_method_that_is_not_registered_is_error_104(
-    server: Server, connect: Callable[..., Any], method: str, format_name: str
+    client: ProtocolClient, method: str, format_name: str
 ) -> None:
-    client = await connect(server)
     error = await client.error("rpc", {"method": method, "data": 1})
     assert error == {"code": 104, "message": "method not found"}
 
 
 async def test_method_is_error_108_where_the_site_has_none(
-    serve: Callable[..., Server], connect: Callable[..., Any], format_name: str
+    serve: Serve, connect: Connect, format_name: str
 ) -> None:
     client = await connect(serve())
     error = await client.error("rpc", {"method": "echo", "data": 1})
     assert error == {"code": 108, "message": "not available"}
 
 
-async def test_data_that_are_no_json_are_a_bad_request(
-    server: Server, connect: Callable[..., Any]
-) -> None:
+async def test_data_that_are_no_json_are_a_bad_request(server: Server, connect: Connect) -> None:
     client = await connect(server, format_name="protobuf")
     error = await client.error("rpc", {"method": "echo", "data": b"\xff"})
     assert error == {"code": 107, "message": "bad request"}
@@ -120,7 +104,7 @@ async def test_data_that_are_no_json_are_a_bad_request(
 
 
 async def test_message_is_handed_over_and_has_no_reply(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"seen#{unique}"})
@@ -132,7 +116,7 @@ async def test_message_is_handed_over_and_has_no_reply(
 
 @pytest.mark.parametrize("data", ["failure", "error"])
 async def test_message_that_fails_has_no_reply_either(
-    server: Server, connect: Callable[..., Any], unique: str, data: str
+    server: Server, connect: Connect, unique: str, data: str
 ) -> None:
     client = await connect(server, user=unique)
     command = await client.send("send", {"data": data})
@@ -140,9 +124,6 @@ async def test_message_that_fails_has_no_reply_either(
     assert not [reply for reply in client.received if reply.get("id") == command]
 
 
-async def test_message_may_disconnect(
-    server: Server, connect: Callable[..., Any], format_name: str
-) -> None:
-    client = await connect(server)
+async def test_message_may_disconnect(client: ProtocolClient, format_name: str) -> None:
     await client.send("send", {"data": "disconnect"})
     assert await client.closed() == (4050, '{"reason":"as you wish","reconnect":false}')

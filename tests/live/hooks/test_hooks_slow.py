@@ -1,15 +1,16 @@
-"""A hook that takes long stalls nobody else, and not its own client for ever."""
+"""Slow hooks stall nobody else, and idle connections hold no connection to the database."""
 
 from __future__ import annotations
 
 import asyncio
+import os
 import time
-from collections.abc import Callable
-from typing import Any
 
 import pytest
 
-from tests.live.hooks_site import OPTIONS, environment
+from tests.live.configurations import Connect, Serve
+from tests.live.hooks_site import OPTIONS, Visitor, create_user, environment
+from tests.open_files import open_files
 from tests.server import Server, wait_until
 
 HOOK_TIMEOUT = 2.0
@@ -19,7 +20,7 @@ FAILURE = {"code": 100, "message": "internal server error"}
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site with slow hooks."""
     environ = environment(tmp_path_factory, "strange")
     return serve(environment=environ, **OPTIONS, hook_timeout=HOOK_TIMEOUT)
@@ -27,7 +28,7 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 
 @pytest.mark.parametrize("kind", ["thread", "coroutine", "query"])
 async def test_slow_hook_stalls_nobody_else(
-    server: Server, connect: Callable[..., Any], unique: str, kind: str
+    server: Server, connect: Connect, unique: str, kind: str
 ) -> None:
     slow, other = await connect(server, user=unique), await connect(server)
     waiting = await slow.send("subscribe", {"channel": f"slow:{kind}-{unique}"})
@@ -46,7 +47,7 @@ async def test_slow_hook_stalls_nobody_else(
 
 @pytest.mark.parametrize("kind", ["thread", "coroutine", "query"])
 async def test_client_is_told_in_time_that_its_hook_takes_too_long(
-    server: Server, connect: Callable[..., Any], unique: str, kind: str
+    server: Server, connect: Connect, unique: str, kind: str
 ) -> None:
     client = await connect(server, user=unique)
     began = time.monotonic()
@@ -61,7 +62,7 @@ async def test_client_is_told_in_time_that_its_hook_takes_too_long(
 
 
 async def test_client_that_leaves_while_its_hook_runs_is_not_subscribed(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     client = await connect(server, user=unique)
     channel = f"slow:brief-{unique}"
@@ -70,3 +71,51 @@ async def test_client_that_leaves_while_its_hook_runs_is_not_subscribed(
     await client.abort()
     await asyncio.to_thread(wait_until, lambda: f"allowed {channel}" in server.log)
     assert channel not in server.api("channels")["result"]["channels"]
+
+
+# an idle connection holds no connection to the database
+
+
+CLIENTS = 30
+
+
+def database_connections(server: Server, database: str) -> int:
+    """How many connections to a SQLite database a process holds."""
+    return open_files(server.pid).count(database)
+
+
+async def test_idle_clients_hold_no_database_connection(
+    serve: Serve, tmp_path_factory: pytest.TempPathFactory, connect: Connect, unique: str
+) -> None:
+    made = environment(tmp_path_factory, "strange")
+    database = os.path.realpath(made["TEST_DATABASE"])
+    server = serve(environment=made, **OPTIONS)
+    username, _ = create_user(server, unique)
+    visitor = Visitor(server, username)
+
+    clients = [
+        await connect(server, user=None, additional_headers=visitor.headers) for _ in range(CLIENTS)
+    ]
+    for client in clients:
+        await client.result("rpc", {"method": "room.members", "data": unique})
+        await client.result("subscribe", {"channel": f"stock:{unique}"})  # asks a coroutine
+
+    wait_until(lambda: database_connections(server, database) == 0, what="no connection is left")
+    for client in clients:
+        await client.call("ping")
+
+
+async def test_working_hook_holds_one(
+    serve: Serve, tmp_path_factory: pytest.TempPathFactory, connect: Connect
+) -> None:
+    """So the count of the test above counts."""
+    made = environment(tmp_path_factory, "strange")
+    database = os.path.realpath(made["TEST_DATABASE"])
+    server = serve(environment=made, **OPTIONS)
+    client = await connect(server)
+
+    waiting = await client.send("rpc", {"method": "use.database", "data": 0.5})
+
+    wait_until(lambda: database_connections(server, database) == 1, what="the connection")
+    assert (await client.reply(waiting))["result"] == {"data": True}
+    wait_until(lambda: database_connections(server, database) == 0, what="no connection is left")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.configurations import FORCED
+from tests.live.configurations import FORCED, Connect, Serve
 from tests.live.hooks_site import OPTIONS, Visitor, create_user, do, environment
 from tests.server import Server, wait_until
 
@@ -28,9 +28,7 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def server(
-    serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory, engine: str
-) -> Server:
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory, engine: str) -> Server:
     """The site with this engine; sessions are looked at again soon."""
     made = environment(tmp_path_factory)
     made |= {"TEST_SESSIONS": engine, "TEST_CHECK_INTERVAL": str(CHECK_INTERVAL)}
@@ -38,7 +36,7 @@ def server(
 
 
 @pytest.fixture
-def join(connect: Callable[..., Any], server: Server) -> Join:
+def join(connect: Connect, server: Server) -> Join:
     """Connect with a visitor's session: `await join(visitor)`."""
 
     async def join(visitor: Visitor) -> Any:
@@ -109,7 +107,7 @@ async def test_expired_session_ends_its_connections(server: Server, join: Join) 
 
 
 @pytest.mark.parametrize("engine", ["db"], indirect=True)
-async def test_expired_session_lets_nobody_in(server: Server, connect: Callable[..., Any]) -> None:
+async def test_expired_session_lets_nobody_in(server: Server, connect: Connect) -> None:
     username, _ = create_user(server)
     visitor = Visitor(server, username)
     do(server, "expire_session", key=visitor.session_key)
@@ -123,14 +121,14 @@ async def test_expired_session_lets_nobody_in(server: Server, connect: Callable[
 
 
 @pytest.fixture
-def slow(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def slow(site: Serve) -> Server:
     """The site whose info hook takes as long as the user's first name says."""
-    return serve(environment=environment(tmp_path_factory, "strange"), **OPTIONS)
+    return site("strange")
 
 
 @pytest.mark.parametrize("action", ["logout", "deactivate", "delete_sessions_of", "delete"])
 async def test_login_that_ends_while_its_client_is_identified_ends_that_too(
-    slow: Server, connect: Callable[..., Any], action: str
+    slow: Server, connect: Connect, action: str
 ) -> None:
     """Its next check is a minute away."""
     username, _ = create_user(slow, first_name="0.6")
@@ -150,7 +148,7 @@ async def test_login_that_ends_while_its_client_is_identified_ends_that_too(
     assert await client.closed() in (REFUSED, FORCED, EXPIRED)
 
 
-async def test_info_hook_may_refuse(slow: Server, connect: Callable[..., Any]) -> None:
+async def test_info_hook_may_refuse(slow: Server, connect: Connect) -> None:
     username, _ = create_user(slow, last_name="refused")
     headers = Visitor(slow, username).headers
     client = await connect(slow, user=None, connected=False, additional_headers=headers)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.live.configurations import FORCED
+from tests.live.configurations import FORCED, Connect, Serve
 from tests.live.hooks_site import OPTIONS, PASSWORD, Visitor, create_user, do, environment
 from tests.server import Server
 
@@ -16,9 +16,7 @@ EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
 
 @pytest.fixture(scope="module", params=["one process", "two processes"])
 def servers(
-    request: pytest.FixtureRequest,
-    serve: Callable[..., Server],
-    tmp_path_factory: pytest.TempPathFactory,
+    request: pytest.FixtureRequest, serve: Serve, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[Server, Server]:
     """Where users and sessions change, and where their clients are connected."""
     made = environment(tmp_path_factory)
@@ -31,7 +29,7 @@ def servers(
 
 
 @pytest.fixture
-def enter(connect: Callable[..., Any], servers: tuple[Server, Server]) -> Callable[..., Any]:
+def enter(connect: Connect, servers: tuple[Server, Server]) -> Callable[..., Any]:
     """Log in at the one server, and connect to the other: `await enter(username)`."""
 
     async def enter(username: str) -> tuple[Visitor, Any]:
@@ -41,7 +39,7 @@ def enter(connect: Callable[..., Any], servers: tuple[Server, Server]) -> Callab
     return enter
 
 
-async def join(connect: Callable[..., Any], server: Server, visitor: Visitor) -> Any:
+async def join(connect: Connect, server: Server, visitor: Visitor) -> Any:
     """Connect with a visitor's session."""
     headers = {"Cookie": visitor.headers["Cookie"], "Origin": server.address}
     return await connect(server, user=None, additional_headers=headers)
@@ -52,7 +50,7 @@ Enter = Callable[..., Any]
 
 
 async def test_logout_closes_all_connections_of_the_session(
-    servers: Servers, enter: Enter, connect: Callable[..., Any], format_name: str
+    servers: Servers, enter: Enter, connect: Connect, format_name: str
 ) -> None:
     username, _ = create_user(servers[0])
     visitor, client = await enter(username)
@@ -85,7 +83,7 @@ async def test_logout_in_an_asynchronous_view_closes_the_connection(
 
 
 async def test_own_password_change_closes_connections_and_the_visitor_stays_logged_in(
-    servers: Servers, enter: Enter, connect: Callable[..., Any]
+    servers: Servers, enter: Enter, connect: Connect
 ) -> None:
     username, _ = create_user(servers[0])
     visitor, client = await enter(username)
@@ -105,7 +103,7 @@ async def test_own_password_change_closes_connections_and_the_visitor_stays_logg
     "action", ["change_password", "deactivate", "delete", "delete_sessions_of"]
 )
 async def test_what_ends_all_logins_of_a_user_closes_their_connections(
-    servers: Servers, enter: Enter, connect: Callable[..., Any], action: str
+    servers: Servers, enter: Enter, connect: Connect, action: str
 ) -> None:
     (username, _), (somebody, _) = create_user(servers[0]), create_user(servers[0])
     visitor, client = await enter(username)

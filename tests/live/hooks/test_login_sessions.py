@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
-
 import pytest
 
 from tests.conftest import connection_token
-from tests.live.hooks_site import ELSEWHERE, OPTIONS, Visitor, create_user, environment
+from tests.live.configurations import Connect, Serve
+from tests.live.hooks_site import ELSEWHERE, Visitor, create_user
 from tests.server import Server
 
 REFUSED = (3003, '{"reason":"bad request","reconnect":false}')
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(site: Serve) -> Server:
     """The site with a login."""
-    return serve(environment=environment(tmp_path_factory), **OPTIONS)
+    return site()
 
 
-async def refused(connect: Callable[..., Any], server: Server, headers: dict[str, str]) -> bool:
+async def refused(connect: Connect, server: Server, headers: dict[str, str]) -> bool:
     """Whether a client with these headers is told that nobody knows it."""
     client = await connect(server, user=None, connected=False, additional_headers=headers)
     await client.send("connect")
@@ -28,7 +26,7 @@ async def refused(connect: Callable[..., Any], server: Server, headers: dict[str
 
 
 async def test_client_is_who_its_session_says(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     username, pk = create_user(server, unique)
     visitor = Visitor(server, username)
@@ -50,7 +48,7 @@ async def test_client_is_who_its_session_says(
 
 
 async def test_handshake_without_an_origin_is_accepted(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     """It does not come from a page, so nobody else's page can have made it."""
     username, pk = create_user(server)
@@ -60,7 +58,7 @@ async def test_handshake_without_an_origin_is_accepted(
 
 
 async def test_session_of_a_page_of_another_origin_is_not_believed(
-    server: Server, connect: Callable[..., Any]
+    server: Server, connect: Connect
 ) -> None:
     username, _ = create_user(server)
     headers = Visitor(server, username).headers | {"Origin": ELSEWHERE}
@@ -68,13 +66,9 @@ async def test_session_of_a_page_of_another_origin_is_not_believed(
 
 
 async def test_session_of_an_allowed_origin_is_believed(
-    serve: Callable[..., Server],
-    tmp_path_factory: pytest.TempPathFactory,
-    connect: Callable[..., Any],
-    unique: str,
+    site: Serve, connect: Connect, unique: str
 ) -> None:
-    options = OPTIONS | {"allowed_origins": ["https://*.example"]}
-    server = serve(environment=environment(tmp_path_factory), **options)
+    server = site(allowed_origins=["https://*.example"])
     username, pk = create_user(server)
     headers = Visitor(server, username).headers | {"Origin": ELSEWHERE}
     client = await connect(server, user=None, additional_headers=headers)
@@ -96,7 +90,7 @@ COOKIES = {
 
 @pytest.mark.parametrize("cookie", COOKIES.values(), ids=COOKIES)
 async def test_client_without_a_session_is_refused(
-    server: Server, connect: Callable[..., Any], cookie: str | None
+    server: Server, connect: Connect, cookie: str | None
 ) -> None:
     username, _ = create_user(server)
     key = Visitor(server, username).session_key
@@ -104,9 +98,7 @@ async def test_client_without_a_session_is_refused(
     assert await refused(connect, server, headers)
 
 
-async def test_session_is_found_among_odd_cookies(
-    server: Server, connect: Callable[..., Any]
-) -> None:
+async def test_session_is_found_among_odd_cookies(server: Server, connect: Connect) -> None:
     """Python's own parser gives up at the first of these; Django's does not."""
     username, _ = create_user(server)
     key = Visitor(server, username).session_key
@@ -114,7 +106,7 @@ async def test_session_is_found_among_odd_cookies(
     await connect(server, user=None, additional_headers=headers)
 
 
-async def test_session_of_nobody_is_refused(server: Server, connect: Callable[..., Any]) -> None:
+async def test_session_of_nobody_is_refused(server: Server, connect: Connect) -> None:
     username, _ = create_user(server)
     visitor = Visitor(server, username)
     headers = visitor.headers
@@ -122,9 +114,7 @@ async def test_session_of_nobody_is_refused(server: Server, connect: Callable[..
     assert await refused(connect, server, headers)
 
 
-async def test_token_wins_over_the_session(
-    server: Server, connect: Callable[..., Any], unique: str
-) -> None:
+async def test_token_wins_over_the_session(server: Server, connect: Connect, unique: str) -> None:
     username, pk = create_user(server)
     visitor = Visitor(server, username)
     token = connection_token(unique)
@@ -139,7 +129,7 @@ async def test_token_wins_over_the_session(
 
 
 async def test_invalid_token_is_not_made_good_by_the_session(
-    server: Server, connect: Callable[..., Any]
+    server: Server, connect: Connect
 ) -> None:
     username, _ = create_user(server)
     headers = Visitor(server, username).headers
@@ -148,9 +138,7 @@ async def test_invalid_token_is_not_made_good_by_the_session(
     assert await client.closed() == (3002, '{"reason":"invalid token","reconnect":false}')
 
 
-async def test_connect_hook_wins_over_the_session(
-    server: Server, connect: Callable[..., Any]
-) -> None:
+async def test_connect_hook_wins_over_the_session(server: Server, connect: Connect) -> None:
     username, _ = create_user(server)
     headers = Visitor(server, username).headers
     client = await connect(server, user=None, connected=False, additional_headers=headers)
@@ -159,11 +147,8 @@ async def test_connect_hook_wins_over_the_session(
 
 
 async def test_session_is_not_believed_where_the_option_is_off(
-    serve: Callable[..., Server],
-    tmp_path_factory: pytest.TempPathFactory,
-    connect: Callable[..., Any],
+    site: Serve, connect: Connect
 ) -> None:
-    options = OPTIONS | {"session_authentication": False}
-    server = serve(environment=environment(tmp_path_factory), **options)
+    server = site(session_authentication=False)
     username, _ = create_user(server)
     assert await refused(connect, server, Visitor(server, username).headers)

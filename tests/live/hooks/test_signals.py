@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token
+from tests.live.configurations import Connect, Serve
 from tests.live.hooks_site import environment
 from tests.live.listening_site import OPTIONS, Log
 from tests.server import Server
 from tests.site.listening.receivers import SLOW
-
-Connect = Callable[..., Any]
 
 
 @pytest.fixture(scope="module")
@@ -23,9 +21,7 @@ def log(tmp_path_factory: pytest.TempPathFactory) -> Log:
 
 
 @pytest.fixture(scope="module")
-def server(
-    serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory, log: Log
-) -> Server:
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory, log: Log) -> Server:
     """The site whose receivers write into the log."""
     variables = environment(tmp_path_factory, "signals") | {"TEST_SIGNALS": str(log.path)}
     return serve(environment=variables, **OPTIONS)

@@ -6,17 +6,15 @@ import asyncio
 import time
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from realtime.node.node import SHUTDOWN_TIMEOUT
+from tests.live.configurations import Connect, Serve
 from tests.live.hooks_site import environment
 from tests.live.listening_site import OPTIONS, Log
 from tests.redis_server import RedisServer
 from tests.server import Server
-
-Connect = Callable[..., Any]
 
 
 @pytest.fixture
@@ -27,7 +25,7 @@ def log(tmp_path: Path) -> Log:
 @pytest.fixture
 def start(
     cluster: Callable[..., list[Server]],
-    own_server: Callable[..., Server],
+    own_server: Serve,
     redis_server: RedisServer,
     tmp_path_factory: pytest.TempPathFactory,
     log: Log,
@@ -106,11 +104,7 @@ async def test_signals_of_a_client_are_sent_by_its_process_only(
 
 @pytest.mark.parametrize("processes", [1, 2], ids=["memory", "redis"])
 async def test_receivers_hear_the_end_of_all_clients_when_a_process_stops(
-    start: Callable[[int], list[Server]],
-    connect: Connect,
-    log: Log,
-    unique: str,
-    processes: int,
+    start: Callable[[int], list[Server]], connect: Connect, log: Log, unique: str, processes: int
 ) -> None:
     server = start(processes)[0]
     clients = [await connect(server, user=f"linger-{unique}") for _ in range(2)]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
 from typing import Any
 
 import pytest
 
 from tests.conftest import connection_token
+from tests.live.configurations import Connect, Serve
 from tests.live.hooks_site import do, environment
 from tests.live.lounge import ANONYMOUS, OPTIONS, claims, log_in, post, subscribe
 from tests.server import Server, wait_until
@@ -17,13 +17,13 @@ LIFETIME = 600
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site with private channels."""
     return serve(environment=environment(tmp_path_factory, "lounge"), **OPTIONS)
 
 
 @pytest.fixture(scope="module")
-def anonymous(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def anonymous(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The same, where clients may connect as nobody."""
     return serve(environment=environment(tmp_path_factory, "lounge"), **ANONYMOUS)
 
@@ -75,7 +75,7 @@ def test_refresh_gives_nobody_an_anonymous_token_where_clients_may_be_anonymous(
 
 
 async def test_anonymous_token_prolongs_no_connection_of_a_user(
-    anonymous: Server, connect: Callable[..., Any], unique: str
+    anonymous: Server, connect: Connect, unique: str
 ) -> None:
     """A visitor who logged out must not stay connected as the user."""
     client = await connect(anonymous, token=connection_token(unique, ttl=2))
@@ -106,7 +106,7 @@ def test_member_gets_a_token_that_says_what_the_function_answered(
 
 
 async def test_token_lets_the_client_subscribe_with_its_channel_info(
-    server: Server, connect: Callable[..., Any], unique: str, format_name: str
+    server: Server, connect: Connect, unique: str, format_name: str
 ) -> None:
     visitor, pk = log_in(server, unique)
     channel = f"$lounge:{unique}"
@@ -124,7 +124,7 @@ async def test_token_lets_the_client_subscribe_with_its_channel_info(
 
 
 async def test_token_is_of_no_use_to_another_client(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     visitor, pk = log_in(server, unique)
     client = await connect(server, user=pk)
@@ -269,7 +269,7 @@ def test_token_for_one_channel_is_that_of_the_visitor(server: Server, unique: st
 
 
 async def test_token_of_the_visitor_opens_the_channel_to_each_of_its_clients_and_to_no_other(
-    server: Server, connect: Callable[..., Any], unique: str
+    server: Server, connect: Connect, unique: str
 ) -> None:
     visitor, pk = log_in(server, unique)
     channel = f"$lounge:{unique}"

@@ -9,6 +9,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.live.configurations import Serve
 from tests.live.hooks_site import ELSEWHERE, Visitor, environment
 from tests.live.lounge import ANONYMOUS, HEADERS, OPTIONS, log_in, post
 from tests.server import Server
@@ -20,7 +21,7 @@ LONG = "x" * MAX_BODY_BYTES
 
 
 @pytest.fixture(scope="module")
-def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site with private channels."""
     return serve(environment=environment(tmp_path_factory, "lounge"), **OPTIONS)
 
@@ -126,7 +127,7 @@ def test_page_of_this_origin_is_answered(server: Server, visitor: Visitor, view:
 
 @pytest.mark.parametrize("view", VIEWS)
 def test_page_of_an_allowed_origin_is_answered(
-    serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory, view: str
+    serve: Serve, tmp_path_factory: pytest.TempPathFactory, view: str
 ) -> None:
     server = serve(environment=environment(tmp_path_factory, "lounge"), **ANONYMOUS)
     visitor, _ = log_in(server)

@@ -11,13 +11,7 @@ import websockets
 
 from tests.conftest import connection_token
 from tests.live.configurations import Connect, Serve
-from tests.live.proxy.application import (
-    ASKING,
-    Application,
-    ask,
-    client_for,
-    proxied,
-)
+from tests.live.proxy.application import ASKING, Application, ask, client_for, proxied
 from tests.server import Server
 
 QUERIES = {

@@ -47,8 +47,7 @@ async def test_redirect_to_another_host_gets_no_cookies_and_no_authorization(
     server: Server, connect: Connect, application: Application, unique: str
 ) -> None:
     client = await connect(
-        server,
-        additional_headers={"Cookie": "a=1", "Authorization": "Bearer b", "X-Custom": "x"},
+        server, additional_headers={"Cookie": "a=1", "Authorization": "Bearer b", "X-Custom": "x"}
     )
     elsewhere = application.url("/moved").replace("127.0.0.1", "localhost")
     back = {"Location": application.url("/back")}

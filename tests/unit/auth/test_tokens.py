@@ -14,13 +14,7 @@ from hypothesis import strategies as st
 from realtime.auth.claims import read_connect, read_subscribe
 from realtime.auth.issue import connection_token, subscription_token
 from realtime.config.reader import load
-from realtime.tokens import (
-    ConnectToken,
-    ExpiredToken,
-    InvalidToken,
-    SubscribeToken,
-    Verifier,
-)
+from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
 from tests.unit.auth.jwt_parts import NOW, SECRET, token
 from tests.unit.parts import data, quickly
 

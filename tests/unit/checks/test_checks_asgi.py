@@ -115,10 +115,7 @@ LOADS = "from importlib import import_module\nChat = import_module('mysite.chat'
     ],
 )
 def test_only_the_module_itself_leaves_a_doubt(
-    modules: dict[str, str],
-    expected: bool | None,
-    tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
+    modules: dict[str, str], expected: bool | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     make_site(tmp_path, modules, monkeypatch)
     assert asgi_source.has_service("mysite.asgi") is expected

@@ -76,11 +76,7 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         {"channel_user_boundary": ""},
         {"channel_user_boundary": "!"},
     ),
-    (
-        {"user_personal_channel_namespace": "chat"},
-        LISTED,
-        {"user_subscribe_to_personal": True},
-    ),
+    ({"user_personal_channel_namespace": "chat"}, LISTED, {"user_subscribe_to_personal": True}),
     (
         {"user_personal_single_connection": True},
         {"presence": True},
@@ -140,12 +136,7 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         {"api_disable": False},
     ),
     (
-        {
-            "admin_password": "p",
-            "admin_insecure": True,
-            "admin_name": "a",
-            "admin_accent": "teal",
-        },
+        {"admin_password": "p", "admin_insecure": True, "admin_name": "a", "admin_accent": "teal"},
         {},
         {"admin": True},
     ),
@@ -192,11 +183,7 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"uni_error_mode": "transport"}, {}, {"uni_sse": True}),
     ({"uni_error_mode": "transport"}, {}, {"uni_http_stream": True}),
     (
-        {
-            "sockjs_handler_prefix": "/s",
-            "sockjs_iframe": True,
-            "sockjs_heartbeat_delay": 5,
-        },
+        {"sockjs_handler_prefix": "/s", "sockjs_iframe": True, "sockjs_heartbeat_delay": 5},
         {"sockjs_disable": True, "allowed_origins": ["https://example.org"]},
         {"sockjs_disable": False},
     ),

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import inspect
 import os
+import re
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -13,12 +16,12 @@ from django.contrib.auth.middleware import AuthenticationMiddleware
 from django.core.checks import CheckMessage
 from django.test import override_settings
 
-from realtime import hooks
+from realtime import checks, hooks
 from realtime.hooks.registry import registry
 from tests.processes import run_python
 from tests.server import ROOT
 from tests.unit.checks import system_checks
-from tests.unit.checks.system_checks import ids
+from tests.unit.checks.system_checks import ids, ids_of_problems
 
 KEY = {"token_hmac_secret_key": "k" * 32, "namespaces": [{"name": "room"}]}
 VIEWS = "tests.unit.auth.site_with_views"
@@ -132,3 +135,27 @@ def test_ready_site_with_a_key_set_has_nothing_to_mend(tmp_path: Path, kind: str
     environment[f"SERVICE_{kind.upper()}_JWKS_PUBLIC_ENDPOINT"] = "https://example.org/jwks"
     done = run_python(["manage.py", "check", "--fail-level", "WARNING"], ROOT, environment)
     assert done.returncode == 0, done.stderr
+
+
+# the ids of the system checks: each check has one, and each has a check
+
+
+def test_every_id_is_given_by_one_check() -> None:
+    given = Counter(ids_of_problems())
+    for function in (*checks.CHECKS, *checks.DATABASE_CHECKS, *checks.OF_PARTS):
+        given.update(set(re.findall(r'"(realtime\.[EW][0-9]{3})"', inspect.getsource(function))))
+
+    assert set(given.values()) == {1}
+    assert sorted(given) == [
+        *(f"realtime.E{number:03}" for number in range(1, 29)),
+        *("realtime.E030", "realtime.E031"),
+        *(f"realtime.E{number:03}" for number in range(40, 49)),
+        *("realtime.E050", "realtime.E052", "realtime.E053", "realtime.E054"),
+        *("realtime.E060", "realtime.E061"),
+        *(f"realtime.W{number:03}" for number in range(1, 18)),
+        *(f"realtime.W{number:03}" for number in range(20, 35) if number != 25),
+        "realtime.W040",
+        "realtime.W041",
+        *("realtime.W050", "realtime.W051", "realtime.W056"),
+        *(f"realtime.W{number:03}" for number in range(60, 66)),
+    ]

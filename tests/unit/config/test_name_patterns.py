@@ -1,4 +1,4 @@
-"""Regular expressions for names: what RE2 makes of them."""
+"""Regular expressions in options: for names, by RE2, and for everything else."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from types import ModuleType
 
 import pytest
 
+from realtime.config import expressions
 from realtime.config.name_patterns import compiled, matches
 from realtime.config.reader import read
 
@@ -103,3 +104,32 @@ def test_expression_needs_its_package(
     assert problem.id == "E044"
     assert "pip install" in (problem.hint or "")
     assert read({})[1] == []
+
+
+# regular expressions in options: what `$` is in them
+
+
+@pytest.mark.parametrize(
+    ("expression", "text", "expected"),
+    [
+        pytest.param("^a$", "a", True, id="end"),
+        pytest.param("^a$", "a\n", False, id="line break at the end"),
+        pytest.param("^(a$|b$)", "b\n", False, id="inside a group"),
+        pytest.param(r"^a\$", "a$", True, id="escaped"),
+        pytest.param(r"^a\$$", "a$\n", False, id="behind an escaped one"),
+        pytest.param(r"^a\\$", "a\\\n", False, id="behind a backslash"),
+        pytest.param("^[a$]b", "$b", True, id="in a set"),
+        pytest.param("^[]$]b", "$b", True, id="in a set that begins with a bracket"),
+        pytest.param("^[^]$]b", "$b", False, id="in a negated set"),
+        pytest.param(r"^[\]$]b", "$b", True, id="in a set with an escaped bracket"),
+        pytest.param("^[a]$", "a\n", False, id="behind a set"),
+        pytest.param("(?m)^a$", "a\nb", True, id="end of a line, if asked for"),
+    ],
+)
+def test_dollar_is_the_end(expression: str, text: str, expected: bool) -> None:
+    assert (expressions.compiled(expression).search(text) is not None) is expected
+
+
+def test_what_is_no_expression_is_refused() -> None:
+    with pytest.raises(re.error):
+        expressions.compiled("(")

@@ -32,11 +32,7 @@ def right(given: dict[str, Any], name: str) -> set[str]:
     ("given", "expected"),
     [
         # from the older names to the newer ones
-        pytest.param(
-            {},
-            {"allow_subscribe_for_client": True, "allow_user_limited_channels": True},
-            id="nothing",
-        ),
+        ({}, {"allow_subscribe_for_client": True, "allow_user_limited_channels": True}),
         pytest.param(
             {"server_side": True},
             {"allow_subscribe_for_client": False, "allow_user_limited_channels": False},
@@ -44,9 +40,7 @@ def right(given: dict[str, Any], name: str) -> set[str]:
         ),
         pytest.param({"anonymous": True}, {"allow_subscribe_for_anonymous": True}, id="anonymous"),
         pytest.param({}, {"allow_subscribe_for_anonymous": False}, id="not anonymous"),
-        pytest.param(
-            {**HISTORY, "history_recover": True}, {"force_recovery": True}, id="history_recover"
-        ),
+        ({**HISTORY, "history_recover": True}, {"force_recovery": True}),
         pytest.param({"join_leave": True}, {"force_push_join_leave": True}, id="join_leave"),
         pytest.param({}, {"force_push_join_leave": False, "force_recovery": False}, id="all off"),
         pytest.param(
@@ -79,10 +73,7 @@ def right(given: dict[str, Any], name: str) -> set[str]:
             {"presence_disable_for_client": False},
         ),
         ({**HISTORY, "allow_history_for_client": False}, {"history_disable_for_client": True}),
-        (
-            {**HISTORY, "allow_history_for_subscriber": True},
-            {"history_disable_for_client": False},
-        ),
+        ({**HISTORY, "allow_history_for_subscriber": True}, {"history_disable_for_client": False}),
         ({**HISTORY, "force_recovery": True}, {"history_recover": True}),
         ({"history_size": 10, "history_ttl": 60}, {"history_lifetime": 60}),
         ({"subscribe_proxy_enabled": True}, {"proxy_subscribe": True}),
@@ -105,10 +96,7 @@ def right(given: dict[str, Any], name: str) -> set[str]:
             {"publish": True, "allow_publish_for_client": False},
             {"publish": False, "allow_publish_for_client": False},
         ),
-        (
-            {"history_lifetime": 5, "history_ttl": 60},
-            {"history_lifetime": 60},
-        ),
+        ({"history_lifetime": 5, "history_ttl": 60}, {"history_lifetime": 60}),
         (
             {**HISTORY, "history_recover": True, "force_recovery": False},
             {"history_recover": False, "force_recovery": False},
@@ -130,29 +118,14 @@ def test_older_and_newer_names_agree(given: dict[str, Any], expected: dict[str, 
     [
         pytest.param({}, "publish", set(), id="no publish"),
         pytest.param({"publish": True}, "publish", {"client", "anonymous"}, id="publish"),
-        pytest.param(
-            {"publish": True, "subscribe_to_publish": True},
-            "publish",
-            {"subscriber", "anonymous"},
-            id="subscribe_to_publish",
-        ),
+        ({"publish": True, "subscribe_to_publish": True}, "publish", {"subscriber", "anonymous"}),
         pytest.param({"subscribe_to_publish": True}, "publish", set(), id="publish is off"),
         pytest.param({}, "presence", set(), id="no presence"),
         pytest.param({"presence": True}, "presence", {"subscriber", "anonymous"}, id="presence"),
-        pytest.param(
-            {"presence": True, "presence_disable_for_client": True},
-            "presence",
-            set(),
-            id="presence_disable_for_client",
-        ),
+        ({"presence": True, "presence_disable_for_client": True}, "presence", set()),
         pytest.param({"history_size": 10}, "history", set(), id="size without lifetime"),
         pytest.param(HISTORY, "history", {"subscriber", "anonymous"}, id="history"),
-        pytest.param(
-            {**HISTORY, "history_disable_for_client": True},
-            "history",
-            set(),
-            id="history_disable_for_client",
-        ),
+        ({**HISTORY, "history_disable_for_client": True}, "history", set()),
     ],
 )
 def test_older_names_give_a_right(given: dict[str, Any], name: str, who: set[str]) -> None:
@@ -166,9 +139,7 @@ def test_older_names_give_a_right(given: dict[str, Any], name: str, who: set[str
         pytest.param({"client": False}, set(), id="nobody"),
         pytest.param({"client": True}, {"client"}, id="client"),
         pytest.param({"subscriber": True}, {"subscriber"}, id="subscriber"),
-        pytest.param(
-            {"subscriber": True, "anonymous": True}, {"subscriber", "anonymous"}, id="anonymous"
-        ),
+        ({"subscriber": True, "anonymous": True}, {"subscriber", "anonymous"}),
     ],
 )
 def test_newer_names_of_a_right_leave_no_part_of_it_to_the_older_ones(

@@ -70,11 +70,7 @@ def test_every_option_of_redis_is_listed_here() -> None:
         pytest.param(SENTINELS, True, id="Sentinels"),
         pytest.param({"channel_layer": "default"}, True, id="layer"),
         pytest.param({"engine": "memory", "redis_url": "redis://h"}, False, id="memory anyway"),
-        pytest.param(
-            {"redis_port": "6380", "redis_password": "p", "redis_prefix": "p"},
-            False,
-            id="details of no Redis",
-        ),
+        ({"redis_port": "6380", "redis_password": "p", "redis_prefix": "p"}, False),
     ],
 )
 def test_engine_is_the_one_chosen_or_redis_if_one_is_named(
@@ -94,9 +90,7 @@ def test_redis_that_is_not_named_is_the_local_one(options: dict[str, object]) ->
 @pytest.mark.parametrize(
     ("options", "expected"),
     [
-        pytest.param(
-            {"redis_url": "redis://u:p@h:1/2"}, [{"address": "redis://u:p@h:1/2"}], id="one"
-        ),
+        ({"redis_url": "redis://u:p@h:1/2"}, [{"address": "redis://u:p@h:1/2"}]),
         pytest.param(
             {"redis_url": "redis://a, rediss://b,unix:///run/redis"},
             [{"address": "redis://a"}, {"address": "rediss://b"}, {"address": "unix:///run/redis"}],
@@ -137,12 +131,8 @@ def test_urls_are_shards(options: dict[str, object], expected: list[object]) -> 
         pytest.param({"redis_host": "a"}, [("a", 6379)], id="port by default"),
         pytest.param({"redis_host": "a", "redis_port": "7"}, [("a", 7)], id="port"),
         pytest.param({"redis_host": "a", "redis_port": 7}, [("a", 7)], id="integer"),
-        pytest.param(
-            {"redis_host": "a,b", "redis_port": "7"}, [("a", 7), ("b", 7)], id="one for all"
-        ),
-        pytest.param(
-            {"redis_host": "a, b", "redis_port": "7, 8"}, [("a", 7), ("b", 8)], id="one for each"
-        ),
+        ({"redis_host": "a,b", "redis_port": "7"}, [("a", 7), ("b", 7)]),
+        ({"redis_host": "a, b", "redis_port": "7, 8"}, [("a", 7), ("b", 8)]),
         pytest.param({"redis_host": "::1"}, [("::1", 6379)], id="IPv6"),
         pytest.param({"engine": "redis", "redis_port": "7"}, [("127.0.0.1", 7)], id="port only"),
     ],
@@ -153,11 +143,7 @@ def test_hosts_are_shards(options: dict[str, object], expected: list[tuple[str, 
 
 def test_host_has_password_database_and_tls() -> None:
     assert shards(
-        redis_host="a",
-        redis_password="p",
-        redis_db=3,
-        redis_tls=True,
-        redis_tls_skip_verify=True,
+        redis_host="a", redis_password="p", redis_db=3, redis_tls=True, redis_tls_skip_verify=True
     ) == [
         {
             "host": "a",
@@ -220,21 +206,15 @@ def test_sentinel_may_have_an_ipv6_address() -> None:
     ("options", "scheme", "connects_to"),
     [
         pytest.param({"redis_url": "redis://:p@h:7/2"}, "redis", ("h", 7, 2), id="URL"),
-        pytest.param(
-            {"redis_url": "redis://h:7", "redis_db": 2}, "redis", ("h", 7, 2), id="URL and database"
-        ),
-        pytest.param(
-            {"redis_url": "redis://h:7/2", "redis_db": 9}, "redis", ("h", 7, 2), id="URL wins"
-        ),
+        ({"redis_url": "redis://h:7", "redis_db": 2}, "redis", ("h", 7, 2)),
+        ({"redis_url": "redis://h:7/2", "redis_db": 9}, "redis", ("h", 7, 2)),
         pytest.param(
             {"redis_url": "redis://h:7/2", "redis_tls": True, "redis_tls_skip_verify": True},
             "rediss",
             ("h", 7, 2),
             id="URL with TLS",
         ),
-        pytest.param(
-            {"redis_host": "h", "redis_port": 7, "redis_db": 2}, "redis", ("h", 7, 2), id="host"
-        ),
+        ({"redis_host": "h", "redis_port": 7, "redis_db": 2}, "redis", ("h", 7, 2)),
     ],
 )
 def test_shard_is_one_that_channels_redis_connects_to(

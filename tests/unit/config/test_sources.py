@@ -32,13 +32,7 @@ def gathered() -> dict[str, object]:
 
 
 def test_places_win_in_their_order(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    options = [
-        "api_key",
-        "name",
-        "admin_secret",
-        "admin_password",
-        "token_hmac_secret_key",
-    ]
+    options = ["api_key", "name", "admin_secret", "admin_password", "token_hmac_secret_key"]
     places = ["environment", "file of the environment", "settings", "file of settings", "defaults"]
 
     def of(place: str) -> dict[str, str]:

@@ -38,9 +38,7 @@ def trusts(**headers: str) -> bool:
     return bool(hooks.auth_session_of(opened(hooks, **headers)))
 
 
-def test_host_that_the_proxy_replaced_counts_only_if_django_believes_it(
-    settings: Settings,
-) -> None:
+def test_host_that_the_proxy_replaced_counts_only_if_django_believes_it(settings: Settings) -> None:
     assert not trusts(x_forwarded_host="site.example")
     settings.USE_X_FORWARDED_HOST = True
     assert trusts(x_forwarded_host="site.example")

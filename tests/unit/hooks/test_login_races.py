@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import threading
 from collections.abc import AsyncIterator, Callable
 from concurrent.futures import Future
 from importlib import import_module
@@ -15,10 +16,13 @@ from django.contrib.auth.models import User
 from django.contrib.sessions.models import Session
 from pytest_django import Settings
 
+from realtime.config.reader import read
 from realtime.errors import Disconnect, InternalError
+from realtime.hooks import login
 from realtime.hooks.login import Logins, digest
 from realtime.hooks.registry import Registry
 from realtime.hooks.runner import Runner
+from realtime.hooks.site import SiteHooks
 from realtime.node.hooks import Caller, Handshake, Identity
 
 pytestmark = pytest.mark.django_db(transaction=True)
@@ -143,9 +147,7 @@ async def test_change_of_another_user_is_no_reason_to_read_again(site: Site) -> 
     assert site.described == 1
 
 
-async def test_session_logged_out_while_its_client_is_identified_is_not_let_in(
-    site: Site,
-) -> None:
+async def test_session_logged_out_while_its_client_is_identified_is_not_let_in(site: Site) -> None:
     """Django says so before it removes the session, so reading it again would not help."""
     site.meanwhile = lambda: site.ended(digest(site.key))
     assert await site.logins.identify(site.caller()) is None
@@ -239,3 +241,37 @@ async def test_page_of_another_origin_is_refused_before_anything_is_read(site: S
     assert await site.logins.identify(site.caller(origin=ELSEWHERE)) is None
     assert site.described == 0
     assert await site.logins.identify(site.caller(origin="https://site.example")) is not None
+
+
+# sessions are read though functions of the site keep all their threads busy
+
+
+WORKERS = 2
+
+
+async def test_login_that_ended_ends_while_slow_hooks_are_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, busy = threading.Event(), threading.Semaphore(0)
+
+    def slow(request: Any) -> None:
+        busy.release()
+        release.wait(10)
+
+    registry = Registry()
+    registry.methods["slow"] = slow
+    monkeypatch.setattr(login, "_load", lambda key: None)  # the user is not active any more
+    options = {"session_authentication": True, "hook_workers": WORKERS, "hook_timeout": 2.0}
+    hooks = SiteHooks(read(options)[0], registry)
+    caller = Caller("C", "17", Handshake({"cookie": "sessionid=of-user-17"}, "site.example"))
+    calls = [asyncio.create_task(hooks.rpc(caller, "slow", b"")) for _ in range(WORKERS)]
+    for _ in calls:
+        assert await asyncio.to_thread(busy.acquire, timeout=10)
+
+    try:
+        assert await hooks.refresh(caller, "login") is None
+        assert await hooks.connect(caller, b"", "", "") is None
+    finally:
+        release.set()
+        await asyncio.gather(*calls, return_exceptions=True)
+        await hooks.close()

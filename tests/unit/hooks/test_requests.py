@@ -1,4 +1,4 @@
-"""What hooks are told: it shows no secrets where it is logged, and who is nobody is nobody."""
+"""What hooks are told, and how long the site took to answer."""
 
 from __future__ import annotations
 
@@ -11,8 +11,12 @@ from django.db import models
 from django.test.utils import isolate_apps
 from pytest_django import Settings
 
+from realtime.config.reader import read
+from realtime.errors import Error, PermissionDenied
+from realtime.hooks.registry import Registry
 from realtime.hooks.requests import ConnectRequest, Request, SubscribeRequest
-from realtime.node.hooks import Handshake
+from realtime.hooks.site import SiteHooks
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake
 
 
 def test_credentials_are_not_shown() -> None:
@@ -71,3 +75,39 @@ def uuid_users(settings: Settings, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_id_that_no_user_of_the_site_can_have_is_nobody(uuid_users: None, user: str) -> None:
     request = Request(client="C", user=user, handshake=Handshake())
     assert not request.get_user().is_authenticated
+
+
+# how long the site took to answer is counted for each kind of hook
+
+
+CALLER = Caller("C", "17", NO_HANDSHAKE)
+
+
+def refuse(*_: Any) -> None:
+    raise PermissionDenied
+
+
+async def test_each_answer_is_counted_also_a_refusal() -> None:
+    registry = Registry()
+    registry.methods["refused"] = refuse
+    registry.methods["answered"] = lambda request: {}
+    registry.add_pattern(registry.subscribe, "*", lambda request: None)
+    registry.add_single("message", lambda request: None)
+    site = SiteHooks(read({})[0], registry)
+
+    with pytest.raises(Error):
+        await site.rpc(CALLER, "refused", b"")
+    await site.rpc(CALLER, "answered", b"")
+    await site.subscribe(CALLER, "news", "")
+    await site.message(CALLER, b"{}")
+
+    counts = {kind: sum(each.buckets) for kind, each in site.seconds.items()}
+    assert counts == {
+        "connect": 0,
+        "refresh": 0,
+        "subscribe": 1,
+        "publish": 0,
+        "rpc": 2,
+        "message": 1,
+    }
+    await site.close()

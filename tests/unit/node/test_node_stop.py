@@ -113,9 +113,7 @@ async def serving(clock: Clock) -> tuple[Node, SuspendedEngine, Connection]:
     return node, engine, connection
 
 
-async def test_node_that_stops_is_withdrawn_and_leaves_no_client_present(
-    clock: Clock,
-) -> None:
+async def test_node_that_stops_is_withdrawn_and_leaves_no_client_present(clock: Clock) -> None:
     node, engine, connection = await serving(clock)
     await stop(node, clock, SHUTDOWN_TIMEOUT)
     assert engine.calls["withdraw"] == 1

@@ -18,10 +18,7 @@ from tests.unit.parts import Clock, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 KEY = b"a key of the tests, long enough for HMAC SHA-256"
-OPTIONS = EVERYTHING | {
-    "user_personal_single_connection": True,
-    "user_subscribe_to_personal": True,
-}
+OPTIONS = EVERYTHING | {"user_personal_single_connection": True, "user_subscribe_to_personal": True}
 PRESENCE = ("presence.add", "presence.remove", "join", "leave")
 
 

@@ -131,9 +131,7 @@ async def test_what_was_sent_leaves_nothing_to_the_garbage_collector(flusher: Fl
         gc.enable()
 
 
-async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(
-    flusher: Flusher,
-) -> None:
+async def test_message_that_comes_while_flushing_leaves_in_the_next_turn(flusher: Flusher) -> None:
     peer = Peer(flusher)
 
     class Answering(RecordingTransport):

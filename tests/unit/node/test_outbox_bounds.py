@@ -175,9 +175,7 @@ async def test_what_the_server_has_sent_counts_no_more(flusher: Flusher) -> None
     assert peer.transport.data == [b"a\n", b"123456789\n"]
 
 
-async def test_reserved_room_comes_on_top_of_the_limit_until_it_has_left(
-    flusher: Flusher,
-) -> None:
+async def test_reserved_room_comes_on_top_of_the_limit_until_it_has_left(flusher: Flusher) -> None:
     peer = Peer(flusher, limit_bytes=10)
 
     assert peer.outbox.reserve(20, 20)

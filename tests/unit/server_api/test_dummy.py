@@ -38,10 +38,7 @@ READS: dict[str, tuple[Callable[[], object], object]] = {
     "unblock": (lambda: realtime.unblock(17), []),
     "blocked": (realtime.blocked, {}),
     "presence": (lambda: realtime.presence("news"), {}),
-    "presence_stats": (
-        lambda: realtime.presence_stats("news"),
-        {"num_clients": 0, "num_users": 0},
-    ),
+    "presence_stats": (lambda: realtime.presence_stats("news"), {"num_clients": 0, "num_users": 0}),
     "history": (lambda: realtime.history("news"), []),
     "history_remove": (lambda: realtime.history_remove("news"), None),
     "channels": (realtime.channels, []),

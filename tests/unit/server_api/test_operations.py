@@ -9,12 +9,7 @@ import pytest
 from realtime.cluster.member import NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
-from realtime.errors import (
-    BadRequest,
-    NamespaceNotFound,
-    NotAvailable,
-    UnrecoverablePosition,
-)
+from realtime.errors import BadRequest, NamespaceNotFound, NotAvailable, UnrecoverablePosition
 from realtime.node.node import Node
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api import operations
