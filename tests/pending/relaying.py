@@ -10,7 +10,7 @@ import realtime
 from realtime.pending import shards
 from realtime.pending.models import Pending, at_once, now, shard_of
 from realtime.pending.relay import RelayThread
-from realtime.server_api.durable import RelayCounters
+from realtime.server_api.durable import PendingRows, RelayCounters
 from realtime.serving import serving
 
 
@@ -33,6 +33,12 @@ class Relaying:
 
     def close(self) -> None:
         self.thread._waker.close()
+
+
+def operators() -> PendingRows:
+    """What operators do with rows."""
+    assert serving.pending is not None
+    return serving.pending
 
 
 def data(channel: str) -> list[Any]:

@@ -15,10 +15,9 @@ from pytest_django import DjangoDbBlocker
 import realtime
 from realtime.pending import reading, shards
 from realtime.pending.models import Pending, Relay, shard_of
-from realtime.serving import serving
 from tests.database_server import DatabaseServer, Postgres
 from tests.pending.changed import beside
-from tests.pending.relaying import Relaying, data, relay_all, row, write
+from tests.pending.relaying import Relaying, data, operators, relay_all, row, write
 
 pytest_plugins = ["tests.database_fixtures"]
 
@@ -145,10 +144,9 @@ def test_operators_see_rows_that_were_written_at_times_of_postgresql_alone(
     Pending.objects.using(database).filter(channel="orders:2").update(due=None)
     with connections[database].cursor() as cursor:
         cursor.execute("UPDATE realtime_pending SET created = %s", [created])
-    assert serving.pending is not None
 
-    overview = serving.pending.overview([database])
-    parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
+    overview = operators().overview([database])
+    parked = [row for row in operators().parked(10) if row.channel == "orders:2"]
 
     assert (overview.waiting, overview.parked, overview.oldest) == (1, 1, 0.0)
     assert [row.created for row in parked] == [None]
@@ -158,8 +156,7 @@ def test_operators_see_when_a_row_was_written(database: str) -> None:
     realtime.publish("orders:2", 2, durable=True, using=database)
     Pending.objects.using(database).update(due=None)
     [written] = Pending.objects.using(database).values_list("created", flat=True)
-    assert serving.pending is not None
-    parked = [row for row in serving.pending.parked(10) if row.channel == "orders:2"]
+    parked = [row for row in operators().parked(10) if row.channel == "orders:2"]
     assert [row.created for row in parked] == [written]
 
 

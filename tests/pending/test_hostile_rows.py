@@ -18,9 +18,8 @@ from realtime.pending import publications, reading, retries, shards
 from realtime.pending.models import LAST, SHARDS, Pending, Relay, now, shard_of
 from realtime.pending.relay import RelayThread
 from realtime.pending.retries import MAX_ATTEMPTS
-from realtime.serving import serving
 from tests.pending.changed import NEIGHBOUR, bad_row, change_by_hand
-from tests.pending.relaying import Relaying, data
+from tests.pending.relaying import Relaying, data, operators
 
 pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
 
@@ -119,8 +118,7 @@ def test_lease_of_a_clock_that_was_wrong_ends() -> None:
 def test_row_that_was_due_long_ago_is_published_and_counted(relay: Relaying, due: datetime) -> None:
     bad_row(due=due)
     Pending.objects.update(created=now() - timedelta(minutes=2))
-    assert serving.pending is not None
-    oldest = serving.pending.overview().oldest
+    oldest = operators().overview().oldest
     assert oldest is not None
     assert 120 <= oldest < 180
     relay.look()
@@ -156,10 +154,9 @@ def test_signals_of_the_site_hear_nothing_of_rows(
 ) -> None:
     monkeypatch.setattr(retries, "PAUSES", (0.0,) * (MAX_ATTEMPTS - 1))
     bad_row(channel="gone:1")
-    assert serving.pending is not None
     with failing_receivers():
         relay.look(LOOKS)
-        assert serving.pending.drop() == 1
+        assert operators().drop() == 1
     assert data(NEIGHBOUR) == [2]
     assert not Pending.objects.exists()
 
@@ -261,8 +258,7 @@ def test_relay_frees_what_it_held_when_the_connection_is_lost_in_a_statement(
 
 def test_of_two_operators_who_act_on_a_row_one_does(relay: Relaying) -> None:
     row = bad_row(due=None)
-    assert serving.pending is not None
-    pending, key = serving.pending, row.key.hex
+    pending, key = operators(), row.key.hex
     with failing_receivers():
         done = [pending.retry([key]), pending.drop([key]), pending.retry([key])]
     assert done == [1, 0, 0]

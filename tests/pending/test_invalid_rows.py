@@ -10,9 +10,8 @@ from django.db import connection
 
 from realtime.pending import relay as module
 from realtime.pending.models import SHARDS, Pending, shard_of
-from realtime.serving import serving
 from tests.pending.changed import NEIGHBOUR, bad_row, change_by_hand
-from tests.pending.relaying import Relaying, data
+from tests.pending.relaying import Relaying, data, operators
 
 pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
 
@@ -55,10 +54,9 @@ def test_row_that_no_relay_would_read_is_parked_and_can_be_retried(
 
     assert data(NEIGHBOUR) == [2]
     assert (relay.counters.failures, relay.counters.parked) == (0, 1)
-    assert serving.pending is not None
-    [parked] = serving.pending.parked(10)
+    [parked] = operators().parked(10)
     assert (parked.key, error in parked.error) == (row.key.hex, True)
-    serving.pending.retry([parked.key])
+    operators().retry([parked.key])
     relay.look()
     assert data("orders:bad") == [1]
 
@@ -80,10 +78,9 @@ def test_row_that_cannot_be_read_is_parked_and_can_be_dropped(
 
     assert data(NEIGHBOUR) == [2]
     assert relay.counters.parked == 1
-    assert serving.pending is not None
-    [parked] = serving.pending.parked(10)
+    [parked] = operators().parked(10)
     assert "cannot be read" in parked.error
-    assert serving.pending.drop([parked.key]) == 1
+    assert operators().drop([parked.key]) == 1
 
 
 @pytest.mark.parametrize(("column", "value"), [("shard", SHARDS), ("due", "99999-01-01")])
@@ -98,10 +95,9 @@ def test_row_that_no_relay_would_read_and_that_cannot_be_read_is_parked(
 
     assert data(NEIGHBOUR) == [2]
     assert relay.counters.parked == 1
-    assert serving.pending is not None
-    [parked] = serving.pending.parked(10)
+    [parked] = operators().parked(10)
     assert "cannot be read" in parked.error
-    assert serving.pending.drop([parked.key]) == 1
+    assert operators().drop([parked.key]) == 1
 
 
 @pytest.mark.parametrize("use_tz", [True, False])
@@ -131,9 +127,8 @@ def test_operators_see_rows_whatever_their_times_are(
     Pending.objects.exclude(channel="orders:bad").delete()
     change_by_hand("created", created)
     change_by_hand("due", due)
-    assert serving.pending is not None
 
-    overview, parked = serving.pending.overview(), serving.pending.parked(10)
+    overview, parked = operators().overview(), operators().parked(10)
 
     if due is None:
         assert (overview.parked, overview.oldest) == (1, None)
@@ -173,11 +168,10 @@ def test_parked_row_that_cannot_be_read_can_be_listed_and_dropped(column: str, v
     bad_row()
     Pending.objects.update(due=None)
     change_by_hand(column, value)
-    assert serving.pending is not None
-    parked = serving.pending.parked(10)
+    parked = operators().parked(10)
     assert len(parked) == 2
     json.dumps([row._replace(created=None) for row in parked])
-    assert serving.pending.drop([row.key for row in parked]) == 2
+    assert operators().drop([row.key for row in parked]) == 2
 
 
 NOT_UTF8 = b"\xff"
@@ -196,10 +190,9 @@ def test_text_that_is_not_utf8_becomes_text(relay: Relaying, column: str, due: b
     relay.look()
 
     assert data(NEIGHBOUR) == [2]
-    assert serving.pending is not None
-    parked = serving.pending.parked(10)
+    parked = operators().parked(10)
     assert len(parked) == 1
-    assert serving.pending.drop() == 1
+    assert operators().drop() == 1
 
 
 @pytest.mark.parametrize("shard", [99, 3.5, "x"])

@@ -23,7 +23,7 @@ from realtime.tools.doctor import site
 from realtime.typed.declarations import declarations
 from tests.live.tools.command import call, call_json
 from tests.pending.conftest import NAMESPACES
-from tests.pending.relaying import Relaying, data
+from tests.pending.relaying import Relaying, data, operators
 
 pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
 
@@ -151,14 +151,13 @@ def test_refused_row_is_parked_and_others_go_on(
     assert "namespace not found" in first.error
     assert second.due is None
 
-    assert serving.pending is not None
-    [one, other] = serving.pending.parked(10)
+    [one, other] = operators().parked(10)
     assert one.channel == "bills:1"
-    assert serving.pending.overview()[:3] == (0, 0, 2)
-    assert serving.pending.drop([one.key]) == 1
+    assert operators().overview()[:3] == (0, 0, 2)
+    assert operators().drop([one.key]) == 1
     options()
-    assert serving.pending.retry(channel="orders:1") == 0
-    assert serving.pending.retry([other.key]) == 1
+    assert operators().retry(channel="orders:1") == 0
+    assert operators().retry([other.key]) == 1
     relay.look()
     assert data("bills:1") == [2]
 
@@ -195,13 +194,12 @@ def test_lease_gives_a_shard_to_one_relay_until_it_ends() -> None:
 
 
 def test_overview_tells_how_long_the_oldest_waits() -> None:
-    assert serving.pending is not None
-    assert serving.pending.overview() == (0, 0, 0, None)
+    assert operators().overview() == (0, 0, 0, None)
     realtime.publish("orders:1", 1, durable=True)
     realtime.publish("orders:1", 1, at=timedelta(hours=1))
     Pending.objects.filter(due=at_once()).update(created=now() - timedelta(minutes=2))
 
-    overview = serving.pending.overview()
+    overview = operators().overview()
 
     assert overview[:3] == (1, 1, 0)
     assert overview.oldest is not None
@@ -246,18 +244,16 @@ def test_option_without_the_app_is_found(monkeypatch: pytest.MonkeyPatch) -> Non
 
 
 def test_table_that_is_missing_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert serving.pending is not None
     monkeypatch.setattr(Pending._meta, "db_table", "not_migrated")
-    assert site.pending(serving.pending).status == "fail"
+    assert site.pending(operators()).status == "fail"
     with pytest.raises(CommandError, match="not_migrated"):
         call("pending")
 
 
 def test_doctor_warns_of_rows_that_wait_or_are_parked() -> None:
-    assert serving.pending is not None
-    assert site.pending(serving.pending).status == "ok"
+    assert site.pending(operators()).status == "ok"
     realtime.publish("orders:1", 1, durable=True)
     Pending.objects.update(created=now() - timedelta(minutes=2))
-    assert "1 durable publication waiting" in site.pending(serving.pending).found
+    assert "1 durable publication waiting" in site.pending(operators()).found
     Pending.objects.update(due=None)
-    assert "1 durable publication parked" in site.pending(serving.pending).found
+    assert "1 durable publication parked" in site.pending(operators()).found

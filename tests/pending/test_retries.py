@@ -14,10 +14,9 @@ import redis
 import realtime
 from realtime.pending import publications, reading, retries
 from realtime.pending.models import SHARDS, Pending, now
-from realtime.serving import serving
 from tests.pending.changed import beside
 from tests.pending.conftest import NAMESPACES
-from tests.pending.relaying import Relaying, data, relay_all, row, write
+from tests.pending.relaying import Relaying, data, operators, relay_all, row, write
 from tests.redis_server import RedisServer
 
 pytestmark = [pytest.mark.usefixtures("options"), pytest.mark.django_db(transaction=True)]
@@ -82,8 +81,7 @@ def test_rows_that_share_a_reason_are_parked_together(
         assert data(good) == [1, 2]
     assert (relay.counters.relayed, relay.counters.parked) == (2, MANY)
     assert relay.counters.refused == MANY + cause.waits
-    assert serving.pending is not None
-    parked = serving.pending.parked(MANY)
+    parked = operators().parked(MANY)
     assert all(cause.text in each.error for each in parked)
     assert [each.attempts for each in parked] == [cause.waits + 1] + [1] * (MANY - 1)
     assert len(caplog.messages) < MANY / 100
@@ -101,8 +99,7 @@ def test_reasons_that_alternate_in_a_channel_wait_once(
 
     assert waits == ["orders:1"] * 2
     assert relay.counters.parked == MANY
-    assert serving.pending is not None
-    assert len({each.error for each in serving.pending.parked(MANY)}) == 2
+    assert len({each.error for each in operators().parked(MANY)}) == 2
 
 
 def test_retried_rows_have_all_their_attempts_again(
@@ -110,8 +107,7 @@ def test_retried_rows_have_all_their_attempts_again(
 ) -> None:
     write([row("gone:1"), row("gone:1")])
     assert len(relay_all(relay, monkeypatch)) == 2
-    assert serving.pending is not None
-    serving.pending.retry()
+    operators().retry()
     assert len(relay_all(relay, monkeypatch)) == 2
 
 
@@ -137,7 +133,6 @@ def test_many_channels_of_a_namespace_that_is_gone_wait_together(
 
 def test_publication_for_a_moment_that_has_passed_is_no_backlog() -> None:
     realtime.publish("orders:1", 1, at=now() - timedelta(days=1))
-    assert serving.pending is not None
-    overview = serving.pending.overview()
+    overview = operators().overview()
     assert overview.waiting == 1
     assert not overview.is_late

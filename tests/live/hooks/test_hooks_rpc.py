@@ -19,35 +19,24 @@ def server(site: Serve) -> Server:
     return site("strange")
 
 
-async def test_function_answers(client: ProtocolClient, format_name: str) -> None:
-    answer = await client.result("rpc", {"method": "echo", "data": ["é", None]})
-    assert answer == {"data": {"data": ["é", None], "user": "17", "method": "echo"}}
+ANSWERS: list[tuple[dict[str, Any], Any]] = [
+    (
+        {"method": "echo", "data": ["é", None]},
+        {"data": ["é", None], "user": "17", "method": "echo"},
+    ),
+    ({"method": "echo_async", "data": 1}, {"data": 1}),
+    ({"method": "echo_async"}, {"data": None}),
+    ({"method": "decorated", "data": 1}, "decorated"),
+    ({"method": "null"}, None),
+]
 
 
-@pytest.mark.parametrize(
-    ("method", "data"), [("echo_async", {"data": 1}), ("decorated", "decorated")]
-)
-async def test_coroutine_answers(
-    client: ProtocolClient, method: str, data: Any, format_name: str
+@pytest.mark.parametrize(("call", "answer"), ANSWERS)
+async def test_function_or_coroutine_answers(
+    client: ProtocolClient, format_name: str, call: dict[str, Any], answer: Any
 ) -> None:
-    assert await client.result("rpc", {"method": method, "data": 1}) == {"data": data}
-
-
-async def test_call_without_data_gives_the_hook_none(
-    client: ProtocolClient, format_name: str
-) -> None:
-    answer = await client.result("rpc", {"method": "echo_async"})
-    assert answer == {"data": {"data": None}}
-
-
-async def test_method_with_nothing_to_say_has_an_empty_result(
-    client: ProtocolClient, format_name: str
-) -> None:
+    assert await client.result("rpc", call) == {"data": answer}
     assert await client.result("rpc", {"method": "nothing"}) == {}
-
-
-async def test_method_may_answer_null(client: ProtocolClient) -> None:
-    assert await client.result("rpc", {"method": "null"}) == {"data": None}
 
 
 @pytest.mark.parametrize("code", [1000, 4711, 2**32 - 1])

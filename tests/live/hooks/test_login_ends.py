@@ -133,29 +133,19 @@ async def test_deletion_of_a_session_closes_its_connections_alone(
     await on_the_phone.quiet()
 
 
-async def test_change_that_is_rolled_back_closes_nothing(servers: Servers, enter: Enter) -> None:
-    username, _ = create_user(servers[0])
-    _, client = await enter(username)
-    do(servers[0], "deactivate", username=username, rolled_back=True)
-    await client.quiet()
-    do(servers[0], "deactivate", username=username)
-    assert await client.closed() == EXPIRED
-
-
-async def test_another_login_closes_nothing(servers: Servers, enter: Enter) -> None:
-    """Django saves the user then, for `last_login`."""
-    username, _ = create_user(servers[0])
-    _, client = await enter(username)
-    Visitor(servers[0], username)
-    await client.quiet()
-
-
-async def test_saving_a_user_without_such_a_change_closes_nothing(
-    servers: Servers, enter: Enter
+@pytest.mark.parametrize("change", ["rolled back", "saved", "another login"])
+async def test_change_that_ends_no_login_closes_nothing(
+    servers: Servers, enter: Enter, change: str
 ) -> None:
     username, _ = create_user(servers[0])
     _, client = await enter(username)
-    do(servers[0], "rename", username=username, first_name="Ann")
+    match change:
+        case "rolled back":
+            do(servers[0], "deactivate", username=username, rolled_back=True)
+        case "saved":
+            do(servers[0], "rename", username=username, first_name="Ann")
+        case _:  # Django saves the user then, for `last_login`
+            Visitor(servers[0], username)
     await client.quiet()
     do(servers[0], "deactivate", username=username)
     assert await client.closed() == EXPIRED

@@ -73,29 +73,19 @@ async def test_receivers_hear_that_the_server_unsubscribed(
     }
 
 
-async def test_receivers_hear_the_code_with_which_the_server_disconnected(
-    server: Server, connect: Connect, log: Log, unique: str
+@pytest.mark.parametrize("code", [0, 3012], ids=["gone without a word", "disconnected"])
+async def test_receivers_hear_the_code_with_which_a_connection_ends(
+    server: Server, connect: Connect, log: Log, unique: str, code: int
 ) -> None:
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": f"c-{unique}"})
-    server.api("disconnect", user=unique)
-    entries = await log.wait(
-        client.client, "connected", "subscribed", "unsubscribed", "disconnected"
-    )
-    assert entries[3]["code"] == 3012
-    assert (await client.closed())[0] == 3012
-
-
-async def test_receivers_hear_that_a_client_is_gone_without_a_word(
-    server: Server, connect: Connect, log: Log, unique: str
-) -> None:
-    client = await connect(server, user=unique)
-    await client.result("subscribe", {"channel": f"c-{unique}"})
-    await client.abort()
-    entries = await log.wait(
-        client.client, "connected", "subscribed", "unsubscribed", "disconnected"
-    )
-    assert entries[3]["code"] == 0
+    if code:
+        server.api("disconnect", user=unique)
+        assert (await client.closed())[0] == code
+    else:
+        await client.abort()
+    kinds = ("connected", "subscribed", "unsubscribed", "disconnected")
+    assert (await log.wait(client.client, *kinds))[3]["code"] == code
 
 
 async def test_client_is_connected_before_it_is_subscribed_by_the_server(

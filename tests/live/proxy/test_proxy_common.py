@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import json
 import socket
+from typing import Any
 
 import pytest
 import websockets
@@ -44,6 +45,39 @@ async def test_body_names_format_and_encoding_of_the_connection(
         assert json.loads(base64.b64decode(body["b64data"])) == {"text": unique}
     else:
         assert body["data"] == {"text": unique}
+
+
+BODIES: dict[str, tuple[dict[str, Any], str]] = {
+    "subscribe": ({"channel": "C", "token": ""}, '"channel":"C"'),
+    "publish": (
+        {"channel": "C", "data": b'{"b": 1.0, "a": [ "x" ]}'},
+        '"channel":"C","data":{"b":1.0,"a":["x"]}',
+    ),
+    "rpc": ({"method": "sum", "data": b"[1, 2]"}, '"method":"sum","data":[1,2]'),
+}
+"""Kind → params of its command, and the fields that the endpoint gets."""
+
+
+@pytest.mark.parametrize("kind", BODIES)
+async def test_body_says_who_asks_then_what(
+    server: Server,
+    connect: Connect,
+    application: Application,
+    format_name: str,
+    unique: str,
+    kind: str,
+) -> None:
+    params, fields = BODIES[kind]
+    channel = {"subscribe": f"proxied:{unique}", "publish": f"proxied_publish:{unique}"}.get(kind)
+    client = await connect(server, user=unique)
+    await client.result(kind, params | ({"channel": channel} if channel else {}))
+    request = application.only_request()
+    assert (request.method, request.path) == ("POST", f"/{kind}")
+    assert request.headers.get_all("Content-Type") == ["application/json"]
+    assert request.body.decode() == (
+        f'{{"client":"{client.client}","transport":"websocket","protocol":"{format_name}",'
+        f'"encoding":"json","user":"{unique}",{fields.replace("C", channel or "", 1)}}}'
+    )
 
 
 async def test_meta_of_the_token_is_sent(

@@ -19,19 +19,6 @@ def base64_of(text: bytes) -> str:
     return base64.b64encode(text).decode()
 
 
-async def test_body_says_user_method_and_data(
-    server: Server, connect: Connect, application: Application, format_name: str, unique: str
-) -> None:
-    client = await connect(server, user=unique)
-    application.answer("/rpc", {"result": {"data": {"sum": "Zoë <3"}}})
-    result = await client.result("rpc", {"method": "sum", "data": [1, 2]})
-    assert result == {"data": {"sum": "Zoë <3"}}
-    assert application.only_request().body.decode() == (
-        f'{{"client":"{client.client}","transport":"websocket","protocol":"{format_name}",'
-        f'"encoding":"json","user":"{unique}","method":"sum","data":[1,2]}}'
-    )
-
-
 async def test_binary_result_reaches_a_protobuf_client_as_it_is(
     server: Server, connect: Connect, application: Application
 ) -> None:
@@ -41,6 +28,14 @@ async def test_binary_result_reaches_a_protobuf_client_as_it_is(
     await client.send("rpc", {"method": "m"})
     (reply,) = undelimit(await client.socket.recv(decode=False))
     assert client_pb2.RPCResult.FromString(client_pb2.Reply.FromString(reply).result).data == raw
+
+
+async def test_data_of_the_answer_are_the_result(
+    client: ProtocolClient, application: Application, format_name: str
+) -> None:
+    application.answer("/rpc", {"result": {"data": {"sum": "Zoë <3"}}})
+    result = await client.result("rpc", {"method": "sum", "data": [1, 2]})
+    assert result == {"data": {"sum": "Zoë <3"}}
 
 
 async def test_spelling_of_the_result_is_kept(

@@ -87,6 +87,5 @@ def test_panel_without_the_admin_is_found() -> None:
     finished = subprocess.run(
         [sys.executable, "-c", WITHOUT_ADMIN], cwd=ROOT, capture_output=True, text=True, timeout=60
     )
-
     assert finished.returncode == 0, finished.stderr
     assert "realtime_admin.E002" in json.loads(finished.stdout)

@@ -33,19 +33,10 @@ def found(**options: object) -> list[CheckMessage]:
 @pytest.mark.parametrize(
     "url",
     [
-        "app.example.org/ask",
-        "//app.example.org/ask",
-        "/ask",
-        "ftp://app.example.org/ask",
-        "http://",
-        "http:///ask",
-        "http:app.example.org",
-        "http://app.example.org:port/ask",
-        "http://app.example.org:70000/ask",
-        "http://[::1/ask",
-        "http://app.example.org/a b",
-        "http://app.example.org/\n",
-        " http://app.example.org/ask",
+        *("app.example.org/ask", "//app.example.org/ask", "/ask", "ftp://app.example.org/ask"),
+        *("http://", "http:///ask", "http:app.example.org", "http://app.example.org:port/ask"),
+        *("http://app.example.org:70000/ask", "http://[::1/ask", "http://app.example.org/a b"),
+        *("http://app.example.org/\n", " http://app.example.org/ask"),
     ],
 )
 def test_endpoint_that_is_no_url_of_http_is_found(option: str, url: str) -> None:
@@ -59,13 +50,9 @@ def test_endpoint_that_is_no_url_of_http_is_found(option: str, url: str) -> None
 @pytest.mark.parametrize(
     "url",
     [
-        "",
-        "http://app/ask",
-        "https://app.example.org",
-        "HTTPS://app.example.org:8443/ask?key=1",
-        "http://user:password@127.0.0.1:3000/ask",
-        "http://[::1]:3000/ask",
-        "http://caf\xe9.example.org/\xe9",
+        *("", "http://app/ask", "https://app.example.org"),
+        *("HTTPS://app.example.org:8443/ask?key=1", "http://user:password@127.0.0.1:3000/ask"),
+        *("http://[::1]:3000/ask", "http://caf\xe9.example.org/\xe9"),
     ],
 )
 def test_url_of_http_is_right(option: str, url: str) -> None:

@@ -150,11 +150,7 @@ print(json.dumps([message.msg for message in run_checks() if message.id == "real
 """
 
 PARTS = [
-    "api",
-    "admin_panel",
-    "realtime.live",
-    "realtime.online",
-    "realtime.online.seen",
+    *("api", "admin_panel", "realtime.live", "realtime.online", "realtime.online.seen"),
     "realtime.pending",
 ]
 

@@ -47,23 +47,29 @@ def found(
         return system_checks.found(**options)
 
 
-def test_site_with_views_key_and_login_is_right() -> None:
-    assert found() == []
+def without_login(*instead: str) -> list[str]:
+    return [*(name for name in settings.MIDDLEWARE if name != LOGIN), *instead]
 
 
-def test_views_without_a_key_are_found() -> None:
-    assert ids(found(options={"client_anonymous": True})) == ["realtime.E030"]
+JWKS = {"token_jwks_public_endpoint": "https://example.org/jwks"}
 
 
-def test_key_for_verification_is_none_to_sign_with() -> None:
-    """The service has its private half nowhere."""
-    jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
-    assert ids(found(options=jwks)) == ["realtime.E030"]
-
-
-def test_views_whose_tokens_nobody_accepts_are_found() -> None:
-    jwks = {"token_jwks_public_endpoint": "https://example.org/jwks"}
-    assert {*ids(found(options={**KEY, **jwks}))} == {"realtime.E031", "realtime.W060"}
+@pytest.mark.parametrize(
+    ("site", "expected"),
+    [
+        ({}, []),
+        ({"options": {"client_anonymous": True}}, ["realtime.E030"]),
+        # a key for verification, whose private half the service has nowhere
+        ({"options": JWKS}, ["realtime.E030"]),
+        ({"options": {**KEY, **JWKS}}, ["realtime.E031", "realtime.W060"]),
+        ({"MIDDLEWARE": without_login()}, ["realtime.W020"]),
+        ({"MIDDLEWARE": without_login(f"{__name__}.OurLogin")}, []),
+        # one that cannot be imported: Django tells of it where it matters
+        ({"MIDDLEWARE": without_login("nowhere.Login")}, ["realtime.W020"]),
+    ],
+)
+def test_views_need_a_key_and_a_login(site: dict[str, Any], expected: list[str]) -> None:
+    assert sorted(map(str, ids(found(**site)))) == expected
 
 
 @pytest.mark.parametrize("name", ["audience", "issuer"])
@@ -75,24 +81,6 @@ def test_views_that_cannot_name_what_the_service_expects_are_found(
 ) -> None:
     options = {f"token_{name}_regex": "^a", f"token_{name}": value}
     assert ids(found(options={**KEY, **options})) == expected
-
-
-def without_login() -> list[str]:
-    return [name for name in settings.MIDDLEWARE if name != LOGIN]
-
-
-def test_views_that_know_nobody_are_found() -> None:
-    assert ids(found(MIDDLEWARE=without_login())) == ["realtime.W020"]
-
-
-def test_login_of_the_site_s_own_is_recognised() -> None:
-    ours = f"{OurLogin.__module__}.{OurLogin.__qualname__}"
-    assert found(MIDDLEWARE=[*without_login(), ours]) == []
-
-
-def test_middleware_that_cannot_be_imported_is_no_login() -> None:
-    """Django tells of it where it matters."""
-    assert ids(found(MIDDLEWARE=[*without_login(), "nowhere.Login"])) == ["realtime.W020"]
 
 
 def test_site_without_the_views_needs_none_of_that() -> None:

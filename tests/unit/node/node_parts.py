@@ -39,13 +39,14 @@ async def subscribe(
     channel: str = "a",
     *,
     visible: bool = True,
-) -> None:
-    """Subscribe as a client does, that has everything up to the position of now."""
+) -> RecordingClient:
+    """Subscribe as a client does, that has everything up to the position of now. Return it."""
     info = client.info_in(channel)
     if options.history_recover:
         client.positioned.add(channel)
     await node.subscriptions.add(channel, client, options, info, visible=visible)
     node.hub.feeds[channel].release(client)
+    return client
 
 
 async def publish(node: Node, options: ChannelOptions, value: int, channel: str = "a") -> None:

@@ -10,11 +10,14 @@ import pytest
 
 import realtime
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
+from realtime.engine.memory import MemoryBroker
 from realtime.errors import EngineUnavailable
 from realtime.node.feed import ChannelFeed, FeedState
-from realtime.protocol.messages import ClientInfo, Publication
+from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.protocol.v1.json import JSONCodec
 from realtime.protocol.v1.protobuf import ProtobufCodec
+from realtime.streams.follower import StreamFollower
 from realtime.timers import Timers
 from tests.unit.parts import Clock, RecordingClient, data, turns
 
@@ -260,14 +263,8 @@ def test_feed_counts_and_lists_its_subscribers(feed: ChannelFeed) -> None:
     assert feed.size == 3
     assert set(feed.subscribers()) == {held, served, other}
     assert feed.present() == [served, other]
-
-
-def test_feed_without_subscribers_is_empty(feed: ChannelFeed) -> None:
-    held, served = RecordingClient("C1"), RecordingClient("C2")
-    feed.hold(held)
-    live(feed, served)
-    feed.remove(held)
-    feed.remove(served)
+    for subscriber in (held, served, other):
+        feed.remove(subscriber)
     assert not feed
     assert list(feed.subscribers()) == []
 
@@ -336,3 +333,42 @@ def test_only_the_feed_writes_its_fields() -> None:
         and ast.unparse(node.value).rpartition(".")[2] in ("feed", "_feed")
     }
     assert writers == set()
+
+
+# the two ways of publications through a feed: by the follower, and direct
+
+
+HISTORY = ChannelOptions(history_size=10, history_lifetime=300)
+
+
+async def test_held_subscriber_without_a_position_gets_nothing_from_before_it_came() -> None:
+    broker = MemoryBroker(Timers(asyncio.get_running_loop()))
+    feed = ChannelFeed("a", HISTORY)
+    follower = StreamFollower(broker, "a", feed.publish_followed, lambda: None)
+    feed.open(follower)
+    await follower.start()
+    feed.opened(0, None)
+    follower.interrupt()  # it is behind
+    first = await publish(broker, feed)
+
+    positioned, other = RecordingClient("C1", positioned="a"), RecordingClient("C2")
+    feed.hold(positioned)
+    feed.hold(other)
+    second = await publish(broker, feed)
+    assert feed.held(other) == [second]
+    assert feed.held(positioned) == []
+
+    await follower.resume(follower.interruptions)
+    await turns()
+
+    assert feed.held(other) == [second]
+    assert [each.offset for each in feed.held(positioned)] == [first.offset, second.offset]
+
+
+async def publish(broker: MemoryBroker, feed: ChannelFeed) -> Publication:
+    """Publish, and give the feed what arrives."""
+    position = (await broker.publish(Outgoing("a", Publication(data("1")), HISTORY))).position
+    assert isinstance(position, StreamPosition)
+    published = (await broker.history("a")).publications[-1]
+    feed.receive(published, position, 0)
+    return published

@@ -21,8 +21,7 @@ PRESENCE = ChannelOptions(presence=True, join_leave=True)
 
 
 async def test_presence_is_recorded_and_removed_with_the_subscription(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, PRESENCE)
+    client = await subscribe(node, RecordingClient(), PRESENCE)
     assert dict(await node.presence.get("a")) == {"C": ClientInfo("17", "C")}
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
     assert dict(await node.presence.get("a")) == {}
@@ -31,8 +30,7 @@ async def test_presence_is_recorded_and_removed_with_the_subscription(node: Node
 async def test_presence_is_renewed_for_as_long_as_the_subscription_lasts(
     node: Node, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, PRESENCE)
+    await subscribe(node, RecordingClient(), PRESENCE)
     for _ in range(10):  # the lifetime is 60 seconds
         await clock.advance(25)
         assert set(await node.presence.get("a")) == {"C"}
@@ -45,8 +43,7 @@ async def test_no_presence_is_kept_where_it_is_off(node: Node) -> None:
 
 @pytest.mark.parametrize("options", [PRESENCE, PLAIN], ids=["on", "off"])
 async def test_join_is_said_where_it_is_on(node: Node, options: ChannelOptions) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, options)
+    client = await subscribe(node, RecordingClient(), options)
     await node.subscriptions.join("a", client.info_in("a"), options)
     expected = [client.codec.join("a", client.info_in("a"))] if options.join_leave else []
     assert client.pushed == expected
@@ -62,8 +59,7 @@ async def test_leaver_receives_its_own_leave_and_so_do_others(node: Node) -> Non
 
 
 async def test_subscription_that_is_undone_says_no_leave(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, PRESENCE)
+    client = await subscribe(node, RecordingClient(), PRESENCE)
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
     assert client.pushed == []
 
@@ -71,8 +67,7 @@ async def test_subscription_that_is_undone_says_no_leave(node: Node) -> None:
 async def test_last_subscriber_takes_the_channel_and_its_timer_along(
     node: Node, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, PRESENCE)
+    client = await subscribe(node, RecordingClient(), PRESENCE)
     await node.subscriptions.remove("a", client, PRESENCE, leave=None)
     await clock.advance(100)
     assert not node.hub.feeds
@@ -83,8 +78,7 @@ async def test_last_subscriber_takes_the_channel_and_its_timer_along(
 async def test_history_ids_are_unique_and_only_where_history_is(node: Node) -> None:
     for value in range(5):
         await publish(node, HISTORY, value)
-    client = RecordingClient()
-    await subscribe(node, client, PLAIN, "b")
+    client = await subscribe(node, RecordingClient(), PLAIN, "b")
     await publish(node, PLAIN, 1, "b")
     uids = [publication.uid for publication in (await node.broker.history("a")).publications]
     assert len(set(uids)) == 5

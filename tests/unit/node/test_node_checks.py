@@ -33,8 +33,7 @@ async def node(engine: SuspendedEngine) -> AsyncIterator[Node]:
 async def test_lost_publication_at_the_end_is_noticed_by_a_check_and_delivered(
     node: Node, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
     await clock.advance(25)
@@ -48,8 +47,7 @@ async def test_lost_publication_at_the_end_is_noticed_by_a_check_and_delivered(
 async def test_lost_publication_at_the_end_is_delivered_when_the_stream_is_said_to_reach_it(
     node: Node, engine: SuspendedEngine
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
     for channel in ("a", "b", "c"):  # nobody is in b; the stream of c is not followed
@@ -66,8 +64,7 @@ async def test_lost_publication_at_the_end_is_delivered_when_the_stream_is_said_
 async def test_loss_at_the_end_that_history_does_not_keep_closes_with_3010(
     node: Node, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
     await node.broker.remove_history("a")
@@ -79,8 +76,7 @@ async def test_loss_at_the_end_that_history_does_not_keep_closes_with_3010(
 
 
 async def test_right_position_closes_no_client(node: Node, clock: Clock) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     for _ in range(20):
         await clock.advance(25)
@@ -92,8 +88,7 @@ async def test_right_position_closes_no_client(node: Node, clock: Clock) -> None
 async def test_publications_on_their_way_during_a_check_are_delivered_once(
     node: Node, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     for value in (1, 2, 3):
         late = await lose(node, RECOVERABLE, value)
         await clock.advance(25)
@@ -148,8 +143,7 @@ async def test_check_puts_the_next_one_off(
 async def test_check_delay_of_0_checks_never(clock: Clock, engine: SuspendedEngine) -> None:
     node = Node(load({"client_channel_position_check_delay": 0}), engine)
     await node.start()
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await lose(node, RECOVERABLE, 1)
     asked = engine.calls["position"]
 
@@ -166,8 +160,7 @@ async def test_check_delay_of_0_checks_never(clock: Clock, engine: SuspendedEngi
 async def test_check_that_fails_is_made_again(
     node: Node, engine: SuspendedEngine, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     await lose(node, RECOVERABLE, 2)
     engine.failing.add("position")

@@ -72,8 +72,7 @@ async def test_what_was_missed_during_an_interruption_is_delivered_in_order(node
 
 
 async def test_channel_without_recovery_is_served_as_ever(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, HISTORY)
+    client = await subscribe(node, RecordingClient(), HISTORY)
     node.on_interrupted(everything)
     await publish(node, HISTORY, 1)
     assert published(client) == [1]
@@ -99,8 +98,7 @@ async def test_interruption_of_some_channels_does_not_concern_the_others(node: N
 
 
 async def test_interruption_before_the_end_of_another_waits_for_its_own_end(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     node.on_interrupted(everything)
     node.on_resumed(everything)
     node.on_interrupted(everything)
@@ -209,8 +207,7 @@ async def test_channel_that_is_opened_during_an_interruption_delays_no_other(
 async def test_failure_of_the_engine_after_an_interruption_is_overcome(
     node: Node, engine: SuspendedEngine, clock: Clock
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     node.on_interrupted(everything)
     await lose(node, RECOVERABLE, 1)
     engine.failing.update({"history", "position", "presence.add"})

@@ -44,8 +44,7 @@ async def lose_for_good(node: Node, value: int, channel: str = "a") -> None:
 
 @pytest.mark.parametrize("options", [PLAIN, HISTORY, RECOVERABLE], ids=["no", "kept", "recover"])
 async def test_publications_arrive_in_order(node: Node, options: ChannelOptions) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, options)
+    client = await subscribe(node, RecordingClient(), options)
     for value in range(5):
         await publish(node, options, value)
     assert published(client) == [0, 1, 2, 3, 4]
@@ -53,8 +52,7 @@ async def test_publications_arrive_in_order(node: Node, options: ChannelOptions)
 
 
 async def test_offsets_are_pushed_wherever_history_is_kept(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, HISTORY)
+    client = await subscribe(node, RecordingClient(), HISTORY)
     await publish(node, HISTORY, 1)
     assert client.pushed == [b'{"result":{"channel":"a","data":{"data":1,"offset":1}}}\n']
 
@@ -79,8 +77,7 @@ async def test_publication_after_a_gap_is_not_delivered_before_the_gap_is_filled
     clock: Clock,
 ) -> None:
     node, engine = await suspended_node({})
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await lose(node, RECOVERABLE, 1)
     engine.hold("history")
     await publish(node, RECOVERABLE, 2)
@@ -118,8 +115,7 @@ async def test_subscriber_that_comes_after_a_gap_closed_the_others_is_served(nod
 
 
 async def test_gap_in_a_channel_without_recovery_closes_no_client(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, HISTORY)
+    client = await subscribe(node, RecordingClient(), HISTORY)
     await publish(node, HISTORY, 1)
     await lose(node, HISTORY, 2)
     await publish(node, HISTORY, 3)
@@ -129,10 +125,8 @@ async def test_gap_in_a_channel_without_recovery_closes_no_client(node: Node) ->
 
 
 async def test_gap_in_one_channel_does_not_concern_another(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE, "b")
-    other = RecordingClient("C2")
-    await subscribe(node, other, RECOVERABLE, "a")
+    client = await subscribe(node, RecordingClient(), RECOVERABLE, "b")
+    other = await subscribe(node, RecordingClient("C2"), RECOVERABLE, "a")
     await lose_for_good(node, 1, "a")
     await publish(node, RECOVERABLE, 2, "a")
     await publish(node, RECOVERABLE, 3, "b")
@@ -142,8 +136,7 @@ async def test_gap_in_one_channel_does_not_concern_another(node: Node) -> None:
 
 
 async def test_publication_that_arrives_twice_is_delivered_once(node: Node) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     kept = (await node.broker.history("a")).publications[0]
     node.on_publication("a", kept, await position_of(node.broker, "a"))
@@ -154,8 +147,7 @@ async def test_publication_that_arrives_twice_is_delivered_once(node: Node) -> N
 async def test_stray_publication_of_another_epoch_is_not_delivered_and_closes_no_client(
     node: Node,
 ) -> None:
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     node.on_publication("a", Publication(data("2"), None, 2), StreamPosition(2, "another"))
     await publish(node, RECOVERABLE, 3)
@@ -165,8 +157,7 @@ async def test_stray_publication_of_another_epoch_is_not_delivered_and_closes_no
 
 async def test_publication_of_a_stream_that_began_anew_closes_with_3010(clock: Clock) -> None:
     node, engine = await suspended_node({})
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await publish(node, RECOVERABLE, 1)
     engine.lose_everything()
     await publish(node, RECOVERABLE, 2)
@@ -236,8 +227,7 @@ async def test_publication_for_a_channel_without_local_subscribers_is_dropped(no
 
 async def test_last_subscriber_that_leaves_a_gap_behind_leaves_no_task(clock: Clock) -> None:
     node, engine = await suspended_node({})
-    client = RecordingClient()
-    await subscribe(node, client, RECOVERABLE)
+    client = await subscribe(node, RecordingClient(), RECOVERABLE)
     await lose(node, RECOVERABLE, 1)
     engine.hold("history")
     await publish(node, RECOVERABLE, 2)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from realtime.node.outbox import Flusher
 from tests.unit.node.outbox_parts import Peer
 from tests.unit.parts import turns
@@ -12,24 +14,16 @@ WORDS = [b"one\n", b"two\n", b"three\n"]
 # bounds
 
 
-async def test_bound_itself_is_not_an_overflow(flusher: Flusher) -> None:
-    peer = Peer(flusher, limit_bytes=4)
-    peer.outbox.append(b"ab")
-    peer.outbox.append(b"cd")
-    await turns()
-    assert peer.overflows == 0
-    assert peer.transport.data == [b"abcd"]
-
-
+@pytest.mark.parametrize(("last", "overflows"), [(b"cd", 0), (b"cde", 1)])
 async def test_one_byte_past_the_bound_is_an_overflow_and_drops_what_waits(
-    flusher: Flusher,
+    flusher: Flusher, last: bytes, overflows: int
 ) -> None:
     peer = Peer(flusher, limit_bytes=4)
-    peer.outbox.append(b"abcd")
-    peer.outbox.append(b"e")
+    peer.outbox.append(b"ab")
+    peer.outbox.append(last)
     await turns()
-    assert peer.overflows == 1
-    assert peer.transport.frames == []
+    assert peer.overflows == overflows
+    assert peer.transport.data == ([] if overflows else [b"abcd"])
 
 
 async def test_nothing_follows_what_was_dropped(flusher: Flusher) -> None:

@@ -37,9 +37,7 @@ def pushes(watcher: RecordingClient) -> list[tuple[str, str, str]]:
 @pytest.fixture
 async def watcher(node: Node) -> RecordingClient:
     """A client in the channel "a", whose own join nobody published."""
-    client = RecordingClient("W", "watcher")
-    await subscribe(node, client, AT_ONCE)
-    return client
+    return await subscribe(node, RecordingClient("W", "watcher"), AT_ONCE)
 
 
 async def enter(
@@ -108,8 +106,7 @@ async def test_user_leaves_although_presence_cannot_be_removed(clock: Clock) -> 
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
     node = Node(load({}), engine)
     await node.start()
-    watcher = RecordingClient("W", "watcher")
-    await subscribe(node, watcher, AT_ONCE)
+    watcher = await subscribe(node, RecordingClient("W", "watcher"), AT_ONCE)
     await enter(node, "C1")
     await turns()
     engine.failing.add("presence.remove")
