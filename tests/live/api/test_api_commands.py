@@ -97,9 +97,6 @@ def test_keys_are_matched_in_any_case_and_unknown_ones_are_ignored(
     assert publication["uid"] != "u"
 
 
-# ids
-
-
 @pytest.mark.parametrize("command_id", [1, 77, 4294967295])
 def test_id_is_repeated_in_front_of_result_and_error(server: Server, command_id: int) -> None:
     body = line("disconnect", {"user": "nobody"}, id=command_id) + line("publish", id=command_id)

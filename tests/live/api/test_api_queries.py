@@ -156,9 +156,6 @@ async def test_history_remove_forgets_the_publications_and_counts_on(
     assert [(await client.publication())["seq"] for _ in range(3)] == [1, 2, 3]
 
 
-# channels
-
-
 async def test_channels_lists_what_has_a_subscriber(
     client: ProtocolClient, server: Server, unique: str
 ) -> None:

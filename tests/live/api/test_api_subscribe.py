@@ -17,9 +17,6 @@ def server(request: pytest.FixtureRequest, serve: Serve) -> Server:
     return start(serve, request.param, **OPTIONS)
 
 
-# versions
-
-
 def test_an_older_version_is_not_published(server: Server, unique: str) -> None:
     channel = f"kept:{unique}"
     first = result(server, "publish", channel=channel, data=1, version=2, version_epoch="a")
@@ -47,9 +44,6 @@ def test_versions_that_cannot_be_compared_are_refused(
     server: Server, params: dict[str, Any], answer: dict[str, Any]
 ) -> None:
     assert call(server, "publish", **{"channel": "a", "data": 1, **params}) == answer
-
-
-# subscribe
 
 
 async def test_subscribe_may_be_for_one_client(

@@ -56,9 +56,6 @@ def run(server: Server) -> Call:
     return run
 
 
-# every function from every place
-
-
 @pytest.mark.parametrize("place", PLACES)
 async def test_functions_reach_subscribers_and_show_what_is_there(
     server: Server, connect: Connect, unique: str, format_name: str, place: str

@@ -69,9 +69,6 @@ async def test_publications_of_a_rolled_back_transaction_go_nowhere(
     await client.quiet()
 
 
-# ATOMIC_REQUESTS
-
-
 async def test_publication_of_an_atomic_request_goes_out_at_its_end(
     atomic_server: Server, connect: Connect, unique: str
 ) -> None:
@@ -93,9 +90,6 @@ async def test_publication_of_an_atomic_request_that_fails_goes_nowhere(
     assert answer.status_code == 500
     await client.quiet()
     assert atomic_server.api("history", channel=channel)["result"]["publications"] == []
-
-
-# many at a time
 
 
 def test_many_publications_are_few_round_trips_and_keep_their_order(

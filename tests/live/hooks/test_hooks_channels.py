@@ -182,9 +182,6 @@ async def test_server_api_publishes_without_asking(
     assert (await client.publication())["data"] == {"answer": "error"}
 
 
-# typed channels
-
-
 @pytest.mark.parametrize("protobuf", [False, True], ids=["json", "protobuf"])
 async def test_published_client_learns_where_its_data_are_of_another_type(
     server: Server, unique: str, protobuf: bool

@@ -73,9 +73,6 @@ async def test_client_that_leaves_while_its_hook_runs_is_not_subscribed(
     assert channel not in server.api("channels")["result"]["channels"]
 
 
-# an idle connection holds no connection to the database
-
-
 CLIENTS = 30
 
 

@@ -117,9 +117,6 @@ async def test_expired_session_lets_nobody_in(server: Server, connect: Connect) 
     assert await client.closed() == REFUSED
 
 
-# while a client is being identified
-
-
 @pytest.fixture
 def slow(site: Serve) -> Server:
     """The site whose info hook takes as long as the user's first name says."""

@@ -106,9 +106,6 @@ async def test_disconnect_with_a_code_and_a_reason_that_no_frame_can_carry_is_cu
     assert text.endswith('","reconnect":false}')
 
 
-# the log
-
-
 def secretive(application: Application) -> dict[str, Any]:
     """Options of a server whose endpoints have passwords and queries."""
     options = proxied(application)

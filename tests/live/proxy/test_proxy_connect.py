@@ -25,9 +25,6 @@ from tests.server import Server
 EXPIRED_ERROR = {"code": 110, "message": "expired"}
 
 
-# the request
-
-
 @pytest.mark.parametrize("token", ["valid", "expired", "invalid"])
 async def test_client_with_a_token_is_judged_by_it_alone(
     newcomer: ProtocolClient, application: Application, unique: str, token: str

@@ -90,9 +90,6 @@ async def test_server_api_publishes_without_asking(
     assert application.requests == []
 
 
-# what is not asked
-
-
 @pytest.mark.parametrize(
     ("channel", "error"),
     [

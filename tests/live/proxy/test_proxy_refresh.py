@@ -102,9 +102,6 @@ async def test_connection_of_the_connect_endpoint_is_asked_about(
     await stays(client)
 
 
-# what changes for the client
-
-
 async def test_reply_to_connect_does_not_tell_the_expiry(
     server: Server, connect: Connect, application: Application, format_name: str
 ) -> None:

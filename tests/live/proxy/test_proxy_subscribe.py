@@ -85,9 +85,6 @@ async def test_info_of_the_result_is_channel_info(
     assert presence == {"presence": {client.client: info}}
 
 
-# what is not asked
-
-
 @pytest.mark.parametrize(
     ("channel", "user", "error"),
     [

@@ -214,43 +214,25 @@ async def test_new_key_is_not_wrong_while_the_endpoint_is_away(
     assert await user_of(verifier, signed()) == "17"  # its key is known
 
 
+BODIES = ["hello", "[]", "5", '{"keys":5}', '{"keys":[5]}', "{}", "\xff", "[" * 100_000]
+
+
 @pytest.mark.parametrize(
-    ("status", "body"),
+    "changes",
     [
-        (500, "{}"),
-        (404, "not found"),
-        (200, "hello"),
-        (200, "[]"),
-        (200, "5"),
-        (200, '{"keys":5}'),
-        (200, '{"keys":[5]}'),
-        (200, "{}"),
-        (200, "\xff"),
-        (200, "[" * 100_000),
+        *({"body": body} for body in BODIES),
+        {"status": 500, "body": "{}"},
+        {"status": 404, "body": "not found"},
+        {"length": 10_000},  # the response breaks off
+        {"resets": True},
     ],
-    ids=lambda value: str(value)[:10],
+    ids=lambda changes: str(changes)[:30],
 )
 async def test_endpoint_without_a_key_set_says_nothing_about_tokens(
-    verifier: Verifier, endpoint: Endpoint, status: int, body: str
+    verifier: Verifier, endpoint: Endpoint, changes: dict[str, object]
 ) -> None:
-    endpoint.status, endpoint.body = status, body
-    with pytest.raises(KeysUnavailable):
-        await user_of(verifier, signed())
-    assert endpoint.requests == 2
-
-
-async def test_response_that_breaks_off_says_nothing_about_tokens(
-    verifier: Verifier, endpoint: Endpoint
-) -> None:
-    endpoint.length = len(endpoint.body) + 1
-    with pytest.raises(KeysUnavailable):
-        await user_of(verifier, signed())
-
-
-async def test_connection_that_is_reset_says_nothing_about_tokens(
-    verifier: Verifier, endpoint: Endpoint
-) -> None:
-    endpoint.resets = True
+    for name, value in changes.items():
+        setattr(endpoint, name, value)
     with pytest.raises(KeysUnavailable):
         await user_of(verifier, signed())
     assert endpoint.requests == 2

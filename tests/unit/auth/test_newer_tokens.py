@@ -195,9 +195,6 @@ async def test_token_without_a_channel_names_none() -> None:
     assert (await subscribe({"sub": "17"})).channel == ""
 
 
-# overrides
-
-
 HISTORY: dict[str, Any] = {"history_size": 5, "history_lifetime": 60}
 
 
@@ -214,9 +211,6 @@ def test_overrides_change_the_options_of_one_subscription() -> None:
 def test_overrides_leave_the_other_rights_as_they_are() -> None:
     options = ChannelOptions(publish=True, presence=True, anonymous=True, **HISTORY)
     assert Overrides(presence=True).apply(options) == options
-
-
-# audience and issuer
 
 
 @pytest.mark.parametrize("check", [connect, subscribe])
@@ -259,9 +253,6 @@ async def test_token_of_another_issuer_is_invalid_even_when_it_has_expired() -> 
     config = load({"token_hmac_secret_key": SECRET, "token_issuer": "site"})
     with pytest.raises(InvalidToken):
         await connect({"exp": 0}, config)
-
-
-# the key before
 
 
 @pytest.mark.parametrize("algorithm", ["HS256", "HS384", "HS512"])

@@ -102,9 +102,6 @@ def test_wrong_key_of_subscription_tokens_is_named(options: dict[str, Any]) -> N
         Verifier(load({**SEPARATE, **options}))
 
 
-# the claim of the user ID
-
-
 @pytest.mark.parametrize(
     ("claims", "user"),
     [

@@ -215,9 +215,6 @@ async def test_signature_is_checked_before_the_claims() -> None:
         await user_of(HMAC_ONLY, expired)
 
 
-# keys
-
-
 @pytest.mark.parametrize(
     ("options", "name"),
     [

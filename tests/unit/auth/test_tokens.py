@@ -250,9 +250,6 @@ async def test_wrong_claims_are_an_invalid_subscription_token(
         await subscribe(verifier, claims)
 
 
-# tokens this package makes
-
-
 async def test_connection_token_made_here_is_verified_here(verifier: Verifier) -> None:
     before = time.time()
     made = connection_token(CONFIG, "17", ttl=60, info={"a": 1}, channels=["a", "b"])
@@ -274,9 +271,6 @@ async def test_subscription_token_made_here_is_verified_here(
     assert (verified.client, verified.channel) == ("C", "$a")
     assert (verified.expires_at is None) is keep
     assert verified.token_expires_at is not None
-
-
-# no input breaks it
 
 
 @quickly

@@ -26,9 +26,6 @@ def found(**options: object) -> list[CheckMessage]:
     return system_checks.found(**sound | options)
 
 
-# E020
-
-
 @pytest.mark.parametrize("option", ENDPOINTS)
 @pytest.mark.parametrize(
     "url",
@@ -146,9 +143,6 @@ def test_function_can_be_asked_where_its_pattern_may_match(
     assert ("realtime.W010" in ids(messages)) is not matches
 
 
-# W022
-
-
 @pytest.mark.usefixtures("functions")
 @pytest.mark.parametrize("register", [hooks.subscribe, hooks.publish], ids=["subscribe", "publish"])
 @pytest.mark.parametrize(
@@ -169,9 +163,6 @@ def test_pattern_of_an_unknown_namespace_is_found(
     messages = found(namespaces=[{"name": "chat"}])
     told = [message for message in messages if message.id == "realtime.W022"]
     assert [repr(pattern) in message.msg for message in told] == [True] * unknown
-
-
-# W023
 
 
 @pytest.mark.usefixtures("functions")

@@ -16,8 +16,6 @@ from tests.unit.checks.system_checks import SECURE, ids
 
 REDIS = {"redis_url": "redis://h"}
 
-# W061 to W065
-
 SESSIONS = {"session_authentication": True}
 STORES = "django.contrib.sessions.backends."
 LOCAL = {"default": {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}}
@@ -91,9 +89,6 @@ def test_what_defeats_an_option_is_found(
     assert [each for each in of_the_site if each in messages] == [
         f"realtime.{each}" for each in expected
     ]
-
-
-# mistakes
 
 
 @pytest.mark.parametrize(

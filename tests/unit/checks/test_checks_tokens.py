@@ -125,9 +125,6 @@ def test_ready_site_with_a_key_set_has_nothing_to_mend(tmp_path: Path, kind: str
     assert done.returncode == 0, done.stderr
 
 
-# the ids of the system checks: each check has one, and each has a check
-
-
 def test_every_id_is_given_by_one_check() -> None:
     given = Counter(ids_of_problems())
     for function in (*checks.CHECKS, *checks.DATABASE_CHECKS, *checks.OF_PARTS):

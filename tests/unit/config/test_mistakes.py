@@ -241,8 +241,6 @@ def test_any_text_as_hosts_and_ports_is_a_mistake_or_gives_shards(host: str, por
     assert all(problem.id == "E015" for problem in problems)
 
 
-# secrets
-
 SECRET = "do-not-show-me"
 
 

@@ -85,9 +85,6 @@ def test_expression_needs_its_package(
     assert read({})[1] == []
 
 
-# regular expressions in options: what `$` is in them
-
-
 @pytest.mark.parametrize(
     ("expression", "text", "expected"),
     [

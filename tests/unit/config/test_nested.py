@@ -189,9 +189,6 @@ def test_each_proxy_has_its_own_headers_and_no_others() -> None:
     assert config.handshake_headers == ("Cookie", "X-B", "X-A")
 
 
-# Redis
-
-
 @pytest.mark.parametrize(
     ("address", "url"),
     [
@@ -205,9 +202,6 @@ def test_each_proxy_has_its_own_headers_and_no_others() -> None:
 )
 def test_addresses_are_urls(address: object, url: str) -> None:
     assert translate(tree("engine.redis.address", address)).options["redis_url"] == url
-
-
-# as a source
 
 
 def test_file_is_read_from_settings_and_settings_win(tmp_path: Path) -> None:

@@ -133,9 +133,6 @@ def test_string_that_does_not_fit_is_reported_as_a_wrong_type(name: str, text: s
     assert [problem.id for problem in read(from_strings({name: text}))[1]] == ["E003"]
 
 
-# options: namespaces, and what must hold between options
-
-
 RECOVERABLE = {"history_size": 10, "history_lifetime": 60, "history_recover": True}
 
 
@@ -168,9 +165,6 @@ def test_options_of_the_empty_namespace_are_the_top_level_ones() -> None:
     assert config.options_of_namespace("") == ChannelOptions(presence=True)
     assert config.options_of_namespace("chat") == ChannelOptions()
     assert config.options_of_namespace("nope") is None
-
-
-# rules between options
 
 
 @pytest.mark.parametrize(

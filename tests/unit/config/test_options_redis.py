@@ -56,9 +56,6 @@ def test_every_option_of_redis_is_listed_here() -> None:
     assert {name for name in CONFIG_FIELDS if name.startswith("redis_")} <= set(DEFAULTS)
 
 
-# which engine
-
-
 @pytest.mark.parametrize(
     ("options", "expected"),
     [

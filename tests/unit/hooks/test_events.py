@@ -303,9 +303,6 @@ async def test_node_that_stops_lets_receivers_hear_and_ends_in_time_where_they_d
     assert receiver.clients() == [1]
 
 
-# the documentation
-
-
 def test_documentation_has_every_signal_and_the_numbers_of_the_code() -> None:
     text = (Path(__file__).resolve().parents[3] / "docs" / "signals.md").read_text()
     table = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)

@@ -243,9 +243,6 @@ async def test_page_of_another_origin_is_refused_before_anything_is_read(site: S
     assert await site.logins.identify(site.caller(origin="https://site.example")) is not None
 
 
-# sessions are read though functions of the site keep all their threads busy
-
-
 WORKERS = 2
 
 

@@ -77,9 +77,6 @@ def test_id_that_no_user_of_the_site_can_have_is_nobody(uuid_users: None, user: 
     assert not request.get_user().is_authenticated
 
 
-# how long the site took to answer is counted for each kind of hook
-
-
 CALLER = Caller("C", "17", NO_HANDSHAKE)
 
 

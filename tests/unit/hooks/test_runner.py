@@ -256,6 +256,3 @@ async def test_coroutine_run_by_async_to_sync_within_a_thread_uses_that_thread(
     answers = await asyncio.gather(*(runner.run(outer) for _ in range(WORKERS)))
 
     assert answers == [True] * WORKERS
-
-
-# number

@@ -319,9 +319,6 @@ async def test_closed_feed_lets_go_of_its_timer(clock: Clock, feed: ChannelFeed)
     assert called == []
 
 
-# ownership
-
-
 def test_only_the_feed_writes_its_fields() -> None:
     package = Path(realtime.__file__).parent
     writers = {
@@ -333,9 +330,6 @@ def test_only_the_feed_writes_its_fields() -> None:
         and ast.unparse(node.value).rpartition(".")[2] in ("feed", "_feed")
     }
     assert writers == set()
-
-
-# the two ways of publications through a feed: by the follower, and direct
 
 
 HISTORY = ChannelOptions(history_size=10, history_lifetime=300)

@@ -86,9 +86,6 @@ async def test_history_ids_are_unique_and_only_where_history_is(node: Node) -> N
     assert client.pushed == [b'{"result":{"channel":"b","data":{"data":1}}}\n']
 
 
-# operations on users
-
-
 async def test_unsubscribe_reaches_every_connection_of_the_user(node: Node) -> None:
     mine = [RecordingClient("C1"), RecordingClient("C2")]
     other = RecordingClient("C3", "18")

@@ -69,11 +69,6 @@ async def test_failure_says_whether_something_may_have_been_published(
         await operations.publish_many(node, [NewPublication(each, data("1")) for each in channels])
     assert type(caught.value) is failure
 
-
-@pytest.mark.parametrize(("channels", "failure", "code"), CASES)
-async def test_http_api_answers_with_codes_of_its_own(
-    node: Node, channels: list[str], failure: type[EngineUnavailable], code: int
-) -> None:
     command = {"method": "broadcast", "params": {"channels": channels, "data": 1}}
     response = await http.handle(node, "application/json", json.dumps(command).encode())
     assert response.status == 200

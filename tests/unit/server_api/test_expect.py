@@ -178,9 +178,6 @@ def test_answer_does_not_wait_for_a_commit() -> None:
     assert published("rows:a", 1, expect=0, durable=False).kept
 
 
-# the HTTP API
-
-
 def post(method: str, **params: object) -> Any:
     async def run(member: Member) -> bytes:
         return await methods_v2.run(member, method, msgspec.json.encode(params))
@@ -200,9 +197,6 @@ def test_http_api_says_what_was_not_kept_to_those_who_expect() -> None:
     for channel, expect in (("plain:a", {"offset": 0}), ("steps", {"offset": 2**64})):
         with pytest.raises((NotAvailable, BadRequest)):
             post("publish", channel=channel, data=1, expect=expect)
-
-
-# the test kit
 
 
 def test_outbox_has_what_an_engine_keeps(settings: Any) -> None:

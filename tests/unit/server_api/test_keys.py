@@ -71,9 +71,6 @@ def test_key_in_the_query_counts_whatever_the_header_says(
     assert is_key(KEY, Head("POST", query, None, header)) is is_right
 
 
-# how POST /api/<method> tells errors, by the option
-
-
 @pytest.mark.parametrize(("mode", "status"), [("", 200), ("transport", 404)])
 async def test_option_says_whether_the_status_tells_errors(
     clock: Clock, mode: str, status: int
@@ -85,9 +82,6 @@ async def test_option_says_whether_the_status_tells_errors(
     assert response.status == status
     body = json.loads(response.body)
     assert (body if mode else body["error"])["code"] == 102
-
-
-# the REST framework view in a process whose event loop does not get to the commands
 
 
 def test_event_loop_that_is_busy_is_status_503(

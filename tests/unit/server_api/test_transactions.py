@@ -166,9 +166,6 @@ def test_publication_without_autocommit_goes_out_at_once(sent: Sent) -> None:
         transaction.set_autocommit(True)
 
 
-# in the tests of a site
-
-
 @wrapped
 def test_transaction_around_a_test_does_not_count(sent: Sent) -> None:
     assert connection.in_atomic_block
