@@ -16,8 +16,10 @@ from tests.server import Server
 def site(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Serve:
     """Serve a site: `site("strange", hook_timeout=2)`; `variables` are those of its environment."""
 
-    def site(name: str = "hooks", variables: Mapping[str, str] = {}, **options: Any) -> Server:
-        made = environment(tmp_path_factory, name) | dict(variables)
+    def site(
+        name: str = "hooks", variables: Mapping[str, str] | None = None, **options: Any
+    ) -> Server:
+        made = environment(tmp_path_factory, name) | dict(variables or {})
         return serve(environment=made, **(OPTIONS | options))
 
     return site

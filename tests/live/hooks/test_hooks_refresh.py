@@ -10,7 +10,6 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.live.configurations import Connect, Serve
-from tests.live.hooks_site import OPTIONS, environment
 from tests.protocol_client import ProtocolClient
 from tests.server import Server, wait_until
 
@@ -18,10 +17,9 @@ EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(site: Serve) -> Server:
     """The site whose hooks do what users are called; a failed hook is asked again soon."""
-    made = environment(tmp_path_factory, "strange") | {"TEST_REFRESH_RETRY": "0.2"}
-    return serve(environment=made, **OPTIONS)
+    return site("strange", {"TEST_REFRESH_RETRY": "0.2"})
 
 
 async def connect_for(connect: Connect, server: Server, user: str, ttl: float = 0.2) -> Any:

@@ -20,10 +20,9 @@ FAILURE = {"code": 100, "message": "internal server error"}
 
 
 @pytest.fixture(scope="module")
-def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory) -> Server:
+def server(site: Serve) -> Server:
     """The site with slow hooks."""
-    environ = environment(tmp_path_factory, "strange")
-    return serve(environment=environ, **OPTIONS, hook_timeout=HOOK_TIMEOUT)
+    return site("strange", hook_timeout=HOOK_TIMEOUT)
 
 
 @pytest.mark.parametrize("kind", ["thread", "coroutine", "query"])
@@ -81,7 +80,7 @@ def database_connections(server: Server, database: str) -> int:
     return open_files(server.pid).count(database)
 
 
-async def test_idle_clients_hold_no_database_connection(
+async def test_idle_clients_hold_no_database_connection_and_a_working_hook_holds_one(
     serve: Serve, tmp_path_factory: pytest.TempPathFactory, connect: Connect, unique: str
 ) -> None:
     made = environment(tmp_path_factory, "strange")
@@ -100,19 +99,8 @@ async def test_idle_clients_hold_no_database_connection(
     wait_until(lambda: database_connections(server, database) == 0, what="no connection is left")
     for client in clients:
         await client.call("ping")
-
-
-async def test_working_hook_holds_one(
-    serve: Serve, tmp_path_factory: pytest.TempPathFactory, connect: Connect
-) -> None:
-    """So the count of the test above counts."""
-    made = environment(tmp_path_factory, "strange")
-    database = os.path.realpath(made["TEST_DATABASE"])
-    server = serve(environment=made, **OPTIONS)
-    client = await connect(server)
-
+    # a working hook holds one, so the count above counts
     waiting = await client.send("rpc", {"method": "use.database", "data": 0.5})
-
     wait_until(lambda: database_connections(server, database) == 1, what="the connection")
     assert (await client.reply(waiting))["result"] == {"data": True}
     wait_until(lambda: database_connections(server, database) == 0, what="no connection is left")

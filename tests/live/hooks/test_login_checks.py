@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from tests.live.configurations import FORCED, Connect, Serve
-from tests.live.hooks_site import OPTIONS, Visitor, create_user, do, environment
+from tests.live.hooks_site import Visitor, create_user, do
 from tests.server import Server, wait_until
 
 EXPIRED = (3005, '{"reason":"expired","reconnect":true}')
@@ -28,11 +28,10 @@ def engine(request: pytest.FixtureRequest) -> str:
 
 
 @pytest.fixture
-def server(serve: Serve, tmp_path_factory: pytest.TempPathFactory, engine: str) -> Server:
+def server(site: Serve, engine: str) -> Server:
     """The site with this engine; sessions are looked at again soon."""
-    made = environment(tmp_path_factory)
-    made |= {"TEST_SESSIONS": engine, "TEST_CHECK_INTERVAL": str(CHECK_INTERVAL)}
-    return serve(environment=made, **OPTIONS)
+    variables = {"TEST_SESSIONS": engine, "TEST_CHECK_INTERVAL": str(CHECK_INTERVAL)}
+    return site("hooks", variables)
 
 
 @pytest.fixture

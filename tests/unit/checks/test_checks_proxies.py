@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -10,7 +9,6 @@ from asgiref.sync import SyncToAsync
 from django.core.checks import CheckMessage
 
 from realtime import hooks
-from realtime.hooks.registry import registry
 from tests.unit.checks import system_checks
 from tests.unit.checks.system_checks import ids
 
@@ -59,14 +57,6 @@ def test_url_of_http_is_right(option: str, url: str) -> None:
 
 
 # W010
-
-
-@pytest.fixture
-def functions() -> Iterator[None]:
-    """Functions that a test registers are gone when it ends."""
-    before = list(registry.subscribe), list(registry.publish)
-    yield
-    registry.subscribe[:], registry.publish[:] = before
 
 
 def answer(request: Any) -> bool:

@@ -6,7 +6,7 @@ import inspect
 import os
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,11 +17,12 @@ from django.core.checks import CheckMessage
 from django.test import override_settings
 
 from realtime import checks, hooks
-from realtime.hooks.registry import registry
 from tests.processes import run_python
 from tests.server import ROOT
 from tests.unit.checks import system_checks
 from tests.unit.checks.system_checks import ids, ids_of_problems
+
+pytestmark = pytest.mark.usefixtures("functions")
 
 KEY = {"token_hmac_secret_key": "k" * 32, "namespaces": [{"name": "room"}]}
 VIEWS = "tests.unit.auth.site_with_views"
@@ -30,14 +31,6 @@ LOGIN = "django.contrib.auth.middleware.AuthenticationMiddleware"
 
 class OurLogin(AuthenticationMiddleware):
     """What a site may have in its place."""
-
-
-@pytest.fixture(autouse=True)
-def functions() -> Iterator[None]:
-    """Functions that a test registers are gone when it ends."""
-    before = list(registry.subscribe)
-    yield
-    registry.subscribe[:] = before
 
 
 def found(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import AsyncIterator
 
@@ -15,7 +14,6 @@ from realtime.engine.limits import NO_LIST
 from realtime.errors import EngineUnavailable, LimitExceeded, NoReply
 from realtime.node.limits import blocks
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit import memory_cluster
@@ -29,11 +27,6 @@ TOKENS = {"token_hmac_secret_key": SECRET}
 
 def later(seconds: float = 1000.0) -> float:
     return time.time() + seconds
-
-
-@pytest.fixture
-async def engine(clock: Clock) -> ClusterEngine:
-    return ClusterEngine(Timers(asyncio.get_running_loop()))
 
 
 @pytest.fixture

@@ -14,7 +14,6 @@ from realtime.engine.base import History
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.interruptions import CATCH_UP_AT_ONCE
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.timers import Timers
 from tests.unit.node.node_parts import (
     HISTORY,
     RECOVERABLE,
@@ -25,7 +24,7 @@ from tests.unit.node.node_parts import (
     subscribe,
 )
 from tests.unit.parts import Clock, RecordingClient, eventually, turns
-from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
+from tests.unit.suspended_engine import SuspendedEngine
 
 INSUFFICIENT_STATE = 3010
 PRESENT = ChannelOptions(presence=True)
@@ -33,11 +32,6 @@ PRESENT = ChannelOptions(presence=True)
 
 def everything(channel: str) -> bool:
     return True
-
-
-@pytest.fixture
-async def engine(clock: Clock) -> SuspendedEngine:
-    return ClusterEngine(Timers(asyncio.get_running_loop()))
 
 
 @pytest.fixture

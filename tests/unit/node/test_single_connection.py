@@ -14,7 +14,6 @@ from realtime.config.reader import load
 from realtime.engine.base import Outgoing
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.protocol.messages import Publication
-from realtime.timers import Timers
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, RecordingClient, eventually, turns
 from tests.unit.suspended_engine import ClusterEngine
@@ -25,11 +24,6 @@ SINGLE = {
     "user_personal_single_connection": True,
     "presence": True,
 }
-
-
-@pytest.fixture
-async def engine(clock: Clock) -> ClusterEngine:
-    return ClusterEngine(Timers(asyncio.get_running_loop()))
 
 
 @pytest.fixture
