@@ -59,6 +59,11 @@ def database(use: Use, database_server: DatabaseServer) -> str:
 
 
 @pytest.fixture
+def postgres(use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer]) -> str:
+    return use(start_database(Postgres))
+
+
+@pytest.fixture
 def relaying() -> Iterator[Relaying]:
     made = Relaying(ALIAS)
     yield made
@@ -102,50 +107,44 @@ def test_long_and_short_rows_keep_their_order(
 
 @pytest.mark.parametrize("due", ["infinity", "-infinity", "0044-03-15 BC", "20000-01-01"])
 def test_times_of_postgresql_alone_keep_no_row_waiting(
-    use: Use,
-    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
-    relaying: Relaying,
-    due: str,
+    postgres: str, relaying: Relaying, due: str
 ) -> None:
-    database = use(start_database(Postgres))
-    realtime.publish("orders:1", 1, durable=True, using=database)
-    with connections[database].cursor() as cursor:
+    realtime.publish("orders:1", 1, durable=True, using=postgres)
+    with connections[postgres].cursor() as cursor:
         cursor.execute("UPDATE realtime_pending SET due = %s", [due])
-    realtime.publish("orders:1", 2, durable=True, using=database)
+    realtime.publish("orders:1", 2, durable=True, using=postgres)
     relaying.look()
     assert data("orders:1") == [2]
     assert relaying.counters.failures == 0
 
 
 def test_process_that_stands_still_loses_its_shards_and_sessions_stay_as_they_were(
-    use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer]
+    postgres: str,
 ) -> None:
-    database = use(start_database(Postgres))
     names = ("idle_in_transaction_session_timeout", "synchronous_commit")
 
     def settings() -> list[str]:
-        with connections[database].cursor() as cursor:
+        with connections[postgres].cursor() as cursor:
             return [cursor.execute(f"SHOW {name}").fetchone()[0] for name in names]
 
-    reading.next_due(database)
+    reading.next_due(postgres)
     before = settings()
-    with shards.taken(database, [1], "one"):
+    with shards.taken(postgres, [1], "one"):
         assert settings() == ["1min", "off"]
     assert settings() == before
 
 
 @pytest.mark.parametrize("created", ["infinity", "-infinity", "0044-03-15 BC", "20000-01-01"])
 def test_operators_see_rows_that_were_written_at_times_of_postgresql_alone(
-    use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer], created: str
+    postgres: str, created: str
 ) -> None:
-    database = use(start_database(Postgres))
-    realtime.publish("orders:1", 1, durable=True, using=database)
-    realtime.publish("orders:2", 2, durable=True, using=database)
-    Pending.objects.using(database).filter(channel="orders:2").update(due=None)
-    with connections[database].cursor() as cursor:
+    realtime.publish("orders:1", 1, durable=True, using=postgres)
+    realtime.publish("orders:2", 2, durable=True, using=postgres)
+    Pending.objects.using(postgres).filter(channel="orders:2").update(due=None)
+    with connections[postgres].cursor() as cursor:
         cursor.execute("UPDATE realtime_pending SET created = %s", [created])
 
-    overview = operators().overview([database])
+    overview = operators().overview([postgres])
     parked = [row for row in operators().parked(10) if row.channel == "orders:2"]
 
     assert (overview.waiting, overview.parked, overview.oldest) == (1, 1, 0.0)
@@ -178,12 +177,11 @@ def test_rows_that_share_a_reason_are_parked_together(
 
 
 def test_lease_without_an_end_keeps_no_relay_of_postgresql_waiting(
-    use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer], relaying: Relaying
+    postgres: str, relaying: Relaying
 ) -> None:
-    database = use(start_database(Postgres))
     relaying.look()
-    with connections[database].cursor() as cursor:
+    with connections[postgres].cursor() as cursor:
         cursor.execute("UPDATE realtime_pending_relay SET until = 'infinity'")
-    realtime.publish("orders:1", 1, durable=True, using=database)
+    realtime.publish("orders:1", 1, durable=True, using=postgres)
     relaying.look()
     assert data("orders:1") == [1]

@@ -24,6 +24,10 @@ def base64url(data: bytes) -> str:
     return base64.urlsafe_b64encode(data).rstrip(b"=").decode()
 
 
+def base64_of(text: bytes) -> str:
+    return base64.b64encode(text).decode()
+
+
 def segment(value: object) -> str:
     return base64url(value if isinstance(value, bytes) else json.dumps(value).encode())
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import base64
 from typing import Any
 
 import pytest
@@ -13,7 +12,7 @@ from realtime.config.channel_options import Overrides
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import load
 from realtime.tokens import ConnectToken, InvalidToken, SubscribeToken, Verifier
-from tests.unit.auth.jwt_parts import NOW, SECRET, token
+from tests.unit.auth.jwt_parts import NOW, SECRET, base64_of, token
 from tests.unit.parts import data
 
 CONFIG = load({"token_hmac_secret_key": SECRET})
@@ -26,10 +25,6 @@ async def connect(claims: object, config: Config = CONFIG) -> ConnectToken:
 
 async def subscribe(claims: object, config: Config = CONFIG) -> SubscribeToken:
     return await Verifier(config).subscribe(token(claims), NOW)
-
-
-def base64_of(text: bytes) -> str:
-    return base64.b64encode(text).decode()
 
 
 # connection tokens

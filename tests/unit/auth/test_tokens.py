@@ -15,7 +15,7 @@ from realtime.auth.claims import read_connect, read_subscribe
 from realtime.auth.issue import connection_token, subscription_token
 from realtime.config.reader import load
 from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
-from tests.unit.auth.jwt_parts import NOW, SECRET, token
+from tests.unit.auth.jwt_parts import NOW, SECRET, base64_of, token
 from tests.unit.parts import data, quickly
 
 CONFIG = load({"token_hmac_secret_key": SECRET})
@@ -32,10 +32,6 @@ async def connect(verifier: Verifier, claims: object) -> ConnectToken:
 
 async def subscribe(verifier: Verifier, claims: object) -> SubscribeToken:
     return await verifier.subscribe(token(claims), NOW)
-
-
-def base64_of(text: bytes) -> str:
-    return base64.b64encode(text).decode()
 
 
 # connection tokens

@@ -8,19 +8,15 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load, read
+from tests.unit.config.option_rules import channel_options
 
 HISTORY = {"history_size": 10, "history_lifetime": 60}
 RIGHTS = ("publish", "presence", "history")
 
 
-def options(given: dict[str, Any]) -> ChannelOptions:
-    """The options of a namespace."""
-    return load({"namespaces": [{"name": "chat", **given}]}).namespaces["chat"]
-
-
 def right(given: dict[str, Any], name: str) -> set[str]:
     """Who has a right."""
-    read_options = options(given)
+    read_options = channel_options(given)
     return {
         who
         for who in ("client", "subscriber", "anonymous")
@@ -110,7 +106,7 @@ def right(given: dict[str, Any], name: str) -> set[str]:
     ids=str,
 )
 def test_older_and_newer_names_agree(given: dict[str, Any], expected: dict[str, object]) -> None:
-    assert {name: getattr(options(given), name) for name in expected} == expected
+    assert {name: getattr(channel_options(given), name) for name in expected} == expected
 
 
 @pytest.mark.parametrize(
@@ -153,19 +149,19 @@ def test_newer_names_of_a_right_leave_no_part_of_it_to_the_older_ones(
 def test_anonymous_clients_can_be_left_out_of_a_right_that_older_names_give() -> None:
     given = {"publish": True, "allow_publish_for_anonymous": False}
     assert right(given, "publish") == {"client"}
-    assert options(given).publish
+    assert channel_options(given).publish
 
 
 @pytest.mark.parametrize("on", [True, False])
 def test_names_that_list_users_are_limited_where_clients_may_subscribe(on: bool) -> None:
-    assert options({"allow_subscribe_for_client": on}).allow_user_limited_channels is on
+    assert channel_options({"allow_subscribe_for_client": on}).allow_user_limited_channels is on
     given = {"allow_subscribe_for_client": on, "allow_user_limited_channels": not on}
-    assert options(given).allow_user_limited_channels is not on
+    assert channel_options(given).allow_user_limited_channels is not on
 
 
 def test_options_made_in_code_are_resolved_too() -> None:
     assert ChannelOptions(publish=True).allow_publish_for_client
-    assert ChannelOptions(allow_publish_for_client=True) == options(
+    assert ChannelOptions(allow_publish_for_client=True) == channel_options(
         {"allow_publish_for_client": True}
     )
 

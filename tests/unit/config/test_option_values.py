@@ -2,19 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
 
 from realtime.config import sources
 from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions
 from realtime.config.reader import from_strings, load, read
-
-
-def options(given: dict[str, Any]) -> ChannelOptions:
-    """The options of a namespace."""
-    return load({"namespaces": [{"name": "chat", **given}]}).namespaces["chat"]
+from tests.unit.config.option_rules import channel_options
 
 
 @pytest.mark.parametrize(
@@ -31,7 +25,7 @@ def options(given: dict[str, Any]) -> ChannelOptions:
     ],
 )
 def test_duration_is_read_with_units_or_as_a_number(value: object, seconds: int) -> None:
-    assert options({"history_size": 1, "history_ttl": value}).history_lifetime == seconds
+    assert channel_options({"history_size": 1, "history_ttl": value}).history_lifetime == seconds
 
 
 @pytest.mark.parametrize(
@@ -64,7 +58,7 @@ def test_time_with_fractions_may_be_less_than_a_second() -> None:
     ],
 )
 def test_value_that_is_a_choice_is_taken(name: str, value: str, expected: str) -> None:
-    assert getattr(options({name: value}), name) == expected
+    assert getattr(channel_options({name: value}), name) == expected
 
 
 # options from the environment: strings that become values of the option's type
