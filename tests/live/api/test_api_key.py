@@ -74,16 +74,8 @@ def test_key_with_the_byte_of_a_next_line_is_accepted_in_the_header(
 
 
 @pytest.mark.parametrize("shell", BOTH)
-@pytest.mark.parametrize("path", ["/api", "/api?api_key=", "/api?api_key"])
-@pytest.mark.parametrize(
-    "headers",
-    [{}, {"Authorization": "apikey"}, {"Authorization": "apikey "}, WRONG],
-    ids=["no header", "scheme only", "scheme and space", "wrong key"],
-)
-def test_without_the_option_api_key_every_request_is_refused(
-    serve: Serve, shell: str, path: str, headers: Mapping[str, str]
-) -> None:
-    answer = post(start(serve, shell, api_key=""), line("info"), path=path, headers=headers)
+def test_without_the_option_api_key_every_request_is_refused(serve: Serve, shell: str) -> None:
+    answer = post(start(serve, shell, api_key=""), line("info"), path="/api?api_key=", headers={})
     assert (answer.status, answer.body) == (401, b"")
 
 

@@ -47,6 +47,12 @@ def test_key_in_the_header(key: str, authorization: str, is_right: bool) -> None
     assert is_key(key, Head("POST", "", None, authorization)) is is_right
 
 
+@pytest.mark.parametrize("query", ["", "api_key=", "api_key"])
+@pytest.mark.parametrize("header", [None, "apikey", "apikey ", "apikey wrong"])
+def test_without_the_option_no_key_is_right(query: str, header: str | None) -> None:
+    assert not is_key("", Head("POST", query, None, header))
+
+
 @pytest.mark.parametrize(
     ("query", "is_right"),
     [
