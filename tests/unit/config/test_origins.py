@@ -84,6 +84,19 @@ def test_several_stars_match_as_one_pattern(value: str, expected: bool) -> None:
     assert is_allowed(value, ["https://*.*.example.org"]) is expected
 
 
+def test_origin_matches_a_pattern_as_a_whole_in_any_case() -> None:
+    patterns = ["https://example.org", "http://*.example.org", "http://host?:80[0-9]0"]
+    patterns.append("{ftp,file}://files")
+    allowed = ["HTTPS://Example.ORG", "http://a.example.org", "http://a.b.example.org"]
+    allowed += ["https://example.org", "http://host1:8000", "http://hostx:8090"]
+    allowed += ["ftp://files", "file://files"]
+    refused = ["http://example.org", "https://a.example.org", "https://example.org:8443"]
+    refused += ["https://example.org.evil.net", "https://evil.net/https://example.org", "null"]
+    refused += ["http://host:8000", "http://host12:8000", "http://host1:8001", "http://files"]
+    assert [each for each in [*allowed, *refused] if is_allowed(each, patterns)] == allowed
+    assert not is_allowed("http://example.org", [])
+
+
 def test_length_is_of_no_matter_where_any_origin_is_allowed() -> None:
     assert is_allowed(origin(10_000), None) is True
 

@@ -157,14 +157,12 @@ RESULTS = {
 def test_reply_is_one_line_in_schema_order(name: str, codec: JSONCodec) -> None:
     result, in_offset, in_seq = RESULTS[name]
     text = in_offset if codec is OFFSET else in_seq
-
     assert codec.result(Command(9, None, None), result).decode() == f"{text}\n"  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("kind", ERRORS)
 def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> None:
     text = f'{{"id":4294967295,"error":{{"code":{kind.code},"message":"{kind.message}"}}}}\n'
-
     assert OFFSET.error(Command(2**32 - 1, None, None), kind()).decode() == text
 
 
@@ -204,7 +202,6 @@ def test_publication_push_has_the_position_of_its_variant(
 ) -> None:
     for codec, text in ((OFFSET, in_offset), (SEQ, in_seq)):
         push = codec.publication("ns:a", publication).decode()
-
         assert push == f'{{"result":{{"channel":"ns:a","data":{text}}}}}\n'
 
 
@@ -242,7 +239,6 @@ def test_push_is_a_reply_without_id(codec: JSONCodec, push: object, text: str) -
 )
 def test_sub_push_has_the_position_of_its_variant(codec: JSONCodec, position: str) -> None:
     text = f'{{"result":{{"type":5,"channel":"ns:a","data":{{"recoverable":true,{position}}}}}}}\n'
-
     assert codec.subscribed("ns:a", subscribed(5, 6)).decode() == text
 
 
@@ -280,7 +276,6 @@ EVIL = ClientInfo(DANGEROUS, "C", data(f'"{DANGEROUS}"'))
 )
 def test_dangerous_characters_are_escaped_everywhere(message: bytes) -> None:
     text = message.decode()
-
     assert SAFE in text
     assert not set(DANGEROUS[:-1]) & set(text)
     assert json.loads(text)
@@ -288,16 +283,13 @@ def test_dangerous_characters_are_escaped_everywhere(message: bytes) -> None:
 
 def test_error_of_the_application_keeps_its_code() -> None:
     text = '{"id":1,"error":{"code":1001,"message":"no \\u003c"}}\n'
-
     assert OFFSET.error(COMMAND, Error(1001, "no <")).decode() == text
     assert PermissionDenied.code == 103
 
 
 def test_publications_of_history_have_their_tags() -> None:
     result = HistoryResult((Publication(data("1"), None, 7, tags={"k": "v"}),))
-
     reply = json.loads(OFFSET.result(COMMAND, result))
-
     assert reply["result"]["publications"] == [{"data": 1, "offset": 7, "tags": {"k": "v"}}]
 
 

@@ -49,7 +49,6 @@ def test_commands_of_a_frame_come_in_order() -> None:
 def test_method_is_known_by_number_and_by_name(method: Method) -> None:
     number = METHOD_NUMBERS[method]
     frame = b'{"id":1,"method":%d}{"id":1,"method":"%b"}' % (number, method.encode())
-
     assert [command.method for command in decode(frame)] == [method, method]
 
 
@@ -73,7 +72,6 @@ def test_only_send_needs_no_id(given_id: str, number: int) -> None:
 @pytest.mark.parametrize("command_id", [1, 7, 2**32 - 1])
 def test_ids_start_anywhere_and_repeat(command_id: int) -> None:
     frame = b'{"id":%d,"method":7}' % command_id * 2
-
     assert decode(frame) == [Command(command_id, Method.PING, None)] * 2
 
 
@@ -105,7 +103,6 @@ def test_malformed_command_is_a_bad_request(frame: bytes) -> None:
 
 def test_commands_before_a_broken_one_are_given_first() -> None:
     commands = CODEC.decode(b'{"id":1,"method":7}\nhello')
-
     assert next(commands).id == 1
     with pytest.raises(DisconnectBadRequest):
         next(commands)
@@ -233,7 +230,6 @@ def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
         read = decode(frame)
     except DisconnectBadRequest:
         return
-
     assert all(isinstance(command, Command) for command in read)
 
 
@@ -247,5 +243,4 @@ def test_arbitrary_params_give_a_request_or_a_bad_request(text: bytes, shape: ty
         request = params(text, shape)
     except DisconnectBadRequest:
         return
-
     assert isinstance(request, shape)

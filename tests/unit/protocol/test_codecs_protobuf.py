@@ -164,9 +164,7 @@ def test_reply_without_content_carries_only_its_id(result: Result) -> None:
 @pytest.mark.parametrize("kind", ERRORS)
 def test_error_reply_has_code_and_message_and_no_result(kind: type[Error]) -> None:
     error = client_pb2.Error(code=kind.code, message=kind.message)
-
     reply = reply_of(OFFSET.error(Command(2**32 - 1, None, None), kind()))
-
     assert reply == client_pb2.Reply(id=2**32 - 1, error=error)
 
 
@@ -207,7 +205,6 @@ def test_publication_push_is_wrapped_twice_and_keeps_the_original_bytes(
 ) -> None:
     for codec, expected in ((OFFSET, in_offset), (SEQ, in_seq)):
         push = push_of(codec.publication("ns:a", publication))
-
         assert (push.type, push.channel) == (client_pb2.PUBLICATION, "ns:a")
         assert client_pb2.Publication.FromString(push.data) == expected
 
@@ -234,6 +231,5 @@ def test_publication_push_is_wrapped_twice_and_keeps_the_original_bytes(
 )
 def test_push_has_its_type_and_inner_message(message: bytes, kind: Any, inner: Message) -> None:
     push = push_of(message)
-
     assert (push.type, push.channel) == (kind, "ns:a")
     assert type(inner).FromString(push.data) == inner

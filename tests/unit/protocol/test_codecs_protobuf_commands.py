@@ -43,7 +43,6 @@ RAW = b'{ "a" : "<" }'
 @pytest.mark.parametrize("size", [0, 1, 127, 128, 16383, 16384, 2097152])
 def test_length_in_front_is_the_varint_of_the_protobuf_library(size: int) -> None:
     message = b"x" * size
-
     assert frame_message(message) == _VarintBytes(size) + message
 
 
@@ -51,7 +50,6 @@ def test_length_in_front_is_the_varint_of_the_protobuf_library(size: int) -> Non
 @given(st.lists(st.binary(max_size=300), max_size=6))
 def test_messages_survive_the_way_through_a_frame(messages: list[bytes]) -> None:
     frame = b"".join(map(frame_message, messages))
-
     assert list(split_frame(frame)) == messages
 
 
@@ -75,7 +73,6 @@ def framed(**fields: Any) -> bytes:
 
 def test_commands_of_a_frame_come_in_order() -> None:
     frame = framed(id=1, params=b"\n\x01t") + framed(id=2, method=7)
-
     assert list(OFFSET.decode(frame)) == [
         Command(1, Method.CONNECT, b"\n\x01t"),
         Command(2, Method.PING, None),
@@ -84,7 +81,6 @@ def test_commands_of_a_frame_come_in_order() -> None:
 
 def test_commands_before_a_broken_one_are_given_first() -> None:
     commands = OFFSET.decode(framed(id=1, method=7) + b"\x05abc")
-
     assert next(commands).id == 1
     with pytest.raises(DisconnectBadRequest):
         next(commands)
@@ -159,7 +155,6 @@ def test_message_of_no_bytes_is_a_command_without_id() -> None:
 )
 def test_params_become_the_request_of_the_method(message: Message, request_: object) -> None:
     command = Command(1, None, message.SerializeToString())
-
     assert OFFSET.params(command, type(request_)) == request_  # type: ignore[type-var]
 
 
@@ -179,7 +174,6 @@ SHAPES: list[type[Any]] = [
 @pytest.mark.parametrize("shape", SHAPES)
 def test_absent_params_are_the_zero_request(shape: type) -> None:
     zero = HistoryRequest(limit=-1) if shape is HistoryRequest else shape()
-
     assert OFFSET.params(Command(1, None, None), shape) == zero
 
 
@@ -197,7 +191,6 @@ def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
         commands = list(OFFSET.decode(frame))
     except DisconnectBadRequest:
         return
-
     assert all(isinstance(command, Command) for command in commands)
 
 
@@ -208,5 +201,4 @@ def test_arbitrary_params_give_a_request_or_a_bad_request(params: bytes, shape: 
         request = OFFSET.params(Command(1, None, params), shape)
     except DisconnectBadRequest:
         return
-
     assert isinstance(request, shape)

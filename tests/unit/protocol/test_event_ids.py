@@ -31,7 +31,6 @@ def test_position_of_every_channel_comes_back(
 
 def test_stands_in_an_address_as_it_is() -> None:
     known = {"a&b=c#%~": StreamPosition(1, "f-0"), "left": None}
-
     assert re.fullmatch(r"[A-Za-z0-9._~-]+", event_ids.encode(known))
 
 
@@ -39,13 +38,11 @@ def test_of_64_channels_fits_a_header() -> None:
     known = {
         f"{number:a<255}": StreamPosition(10**9, "f" * 16 + "-12345678") for number in range(64)
     }
-
     assert len(event_ids.encode(known)) < 4096
 
 
 def test_of_other_channels_says_nothing() -> None:
     text = event_ids.encode({"news": AT_SEVEN, "other": StreamPosition(1, "e")})
-
     assert event_ids.decode(text, ["news", "weather"]) == {"news": AT_SEVEN}
 
 

@@ -25,9 +25,7 @@ class Maker:
 def test_each_form_is_built_once_in_whatever_order_transports_ask(order: str) -> None:
     frame = Frame(b"data", False)
     makers = {name: Maker(name) for name in order}
-
     forms = [frame.form(makers[name]) for name in order]
-
     assert forms == [(name, b"data") for name in order]
     assert [maker.calls for maker in makers.values()] == [1] * len(makers)
 
@@ -35,7 +33,6 @@ def test_each_form_is_built_once_in_whatever_order_transports_ask(order: str) ->
 def test_frame_without_data_has_forms_too() -> None:
     frame = Frame(b"", False)
     makers: list[Callable[[Frame], bytes]] = [lambda frame: frame.data, websocket_bytes]
-
     assert [frame.form(make) for make in makers * 2] == [b"", b"\x81\x00"] * 2
 
 
@@ -56,14 +53,12 @@ def test_frame_on_the_wire_is_final_and_unmasked_and_has_its_length(
 ) -> None:
     """RFC 6455, 5.2: 7 bits of length, or 126 and 16 bits, or 127 and 64 bits."""
     data = b"a" * size
-
     assert websocket_bytes(Frame(data, binary)) == bytes.fromhex(first + header) + data
 
 
 @pytest.mark.parametrize("messages", [[b"{}"], [b'{"id":1}', b"{}", b'{"push":{}}']])
 def test_streams_over_http_carry_a_line_or_an_event_per_message(messages: list[bytes]) -> None:
     frame = Frame(b"\n".join(messages), False)
-
     assert http_stream_bytes(frame) == b"".join(message + b"\n" for message in messages)
     assert event_bytes(frame) == b"".join(b"data: " + message + b"\n\n" for message in messages)
 

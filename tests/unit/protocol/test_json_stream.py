@@ -59,13 +59,11 @@ def test_white_space_alone_holds_no_value(frame: bytes) -> None:
 
 def test_brackets_and_line_breaks_inside_strings_do_not_end_a_value() -> None:
     frame = b'{"id":1,"params":"}\\n{"}{"id":2}'
-
     assert ids(frame) == [1, 2]
 
 
 def test_number_of_5000_digits_is_passed_over_also_where_values_share_a_line() -> None:
     frame = b'{"id":1,"params":%b}{"id":2}' % (b"7" * 5000)
-
     assert ids(frame) == [1, 2]
 
 
@@ -88,7 +86,6 @@ def test_keys_match_in_any_case_and_unknown_ones_are_ignored(
 
 def test_keys_of_structs_inside_a_map_are_folded_and_the_names_are_not() -> None:
     text = b'{"SUBS":{"A":{"OFFSET":4,"more":1,"Epoch":"x"},"b":null}}'
-
     assert decode_item(text).subs == {"A": Position(4, "x"), "b": None}
 
 
@@ -98,7 +95,6 @@ def test_null_map_is_as_absent() -> None:
 
 def test_raw_field_keeps_its_spelling_when_other_keys_are_folded() -> None:
     item = decode_item(b'{"ID":1,"params":{ "B" : 1.0, "b":2 }}')
-
     assert bytes(item.params) == b'{ "B" : 1.0, "b":2 }'
 
 
@@ -138,7 +134,6 @@ def test_anything_but_the_expected_object_is_malformed(text: bytes) -> None:
 @pytest.mark.parametrize("broken", [b"hello", b'{"\xff":1}'], ids=["bare word", "no UTF-8"])
 def test_values_before_a_malformed_one_are_given_first(separator: bytes, broken: bytes) -> None:
     stream = decode_stream(separator.join([b'{"id":1}', b'{"id":2}', broken]), decode_item)
-
     assert next(stream).id == 1
     assert next(stream).id == 2
     with pytest.raises(Malformed):
@@ -147,7 +142,6 @@ def test_values_before_a_malformed_one_are_given_first(separator: bytes, broken:
 
 def test_nothing_after_a_malformed_value_is_read() -> None:
     stream = decode_stream(b'5\n{"id":1}', decode_item)
-
     with pytest.raises(Malformed):
         next(stream)
     assert list(stream) == []
@@ -155,7 +149,6 @@ def test_nothing_after_a_malformed_value_is_read() -> None:
 
 def test_nesting_too_deep_is_malformed() -> None:
     frame = b'{"params":' + b"[" * 100_000 + b"]" * 100_000 + b"}"
-
     with pytest.raises(Malformed):
         list(decode_stream(frame + frame, decode_item))
 
@@ -218,5 +211,4 @@ def test_arbitrary_bytes_raise_nothing_but_malformed(frame: bytes) -> None:
         read = list(decode_stream(frame, decode_item))
     except Malformed:
         return
-
     assert all(isinstance(item, Item) for item in read)

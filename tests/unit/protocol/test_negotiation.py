@@ -18,7 +18,12 @@ CODECS = Codecs(use_offset=True)
         (b"protocol=protobuf", [], "protobuf", None),
         (b"cf_protocol=protobuf", [], "protobuf", None),
         (b"format=json&protocol=protobuf", [], "protobuf", None),
-        (b"format=Protobuf", [], "json", None),
+        (b"encoding=binary&format=protobuf", [], "protobuf", None),
+        *(
+            (query, [], "json", None)
+            for query in (b"encoding=binary", b"format=", b"format=PROTOBUF")
+        ),
+        *((query, [], "json", None) for query in (b"format=protobuf2", b"Format=protobuf")),
         (b"format=json&format=protobuf", [], "json", None),
         (b"format=%ff\xff", [], "json", None),
         (b"", ["centrifuge-json"], "json", "centrifuge-json"),
@@ -34,7 +39,6 @@ def test_query_and_subprotocols_choose_the_codec(
     query: bytes, offered: list[str], format_name: str, subprotocol: str | None
 ) -> None:
     codec, answer, is_final = CODECS.negotiate(query, offered)
-
     assert (codec.format, answer, is_final) == (format_name, subprotocol, False)
     assert codec is (CODECS.protobuf if codec.binary else CODECS.json)
 
@@ -50,14 +54,12 @@ def test_query_and_subprotocols_choose_the_codec(
 )
 def test_query_may_ask_for_a_generation(query: bytes, generation: int, format_name: str) -> None:
     codec, _, is_final = CODECS.negotiate(query, [])
-
     assert (codec.generation, codec.format, is_final) == (generation, format_name, True)
 
 
 @pytest.mark.parametrize("version", [b"", b"v3", b"2", b"V2", b"v2v2"])
 def test_version_that_does_not_exist_is_no_wish(version: bytes) -> None:
     codec, _, is_final = CODECS.negotiate(b"cf_protocol_version=" + version, [])
-
     assert (codec.generation, is_final) == (1, False)
 
 
@@ -160,9 +162,7 @@ UNKNOWN_IN_PROTOBUF = [
 )
 def test_first_frame_tells_the_generation(frame: bytes, binary: bool, generation: int) -> None:
     started = CODECS.protobuf if binary else CODECS.json
-
     recognised = CODECS.recognise(started, frame)
-
     assert generation_of(frame, binary) == generation
     assert (recognised.generation, recognised.binary) == (generation, binary)
     assert recognised is CODECS.of(generation, binary)

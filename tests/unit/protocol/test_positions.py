@@ -57,6 +57,5 @@ def test_position_counts_only_where_the_client_asks_for_recovery(recover: bool |
 def test_a_client_that_returns_its_position_is_understood(offset: int) -> None:
     seq, gen = split_offset(offset)
     position = StreamPosition(offset, "e")
-
     assert to_since(True, None, seq, gen, "e") == position
     assert to_since(True, offset, None, None, "e") == position

@@ -48,7 +48,6 @@ def test_every_disconnect_has_a_row() -> None:
 
 def test_no_two_disconnects_share_a_code() -> None:
     codes = [code for code, _ in CLOSES.values()]
-
     assert sorted(codes) == sorted(set(codes))
 
 
@@ -82,7 +81,6 @@ def test_code_of_a_site_is_moved_where_it_says_what_the_site_says(
 @pytest.mark.parametrize("code", [0, 1000, 2999, 3000, 3012, 3013, 3500, 3999, 5000, 2**32])
 def test_code_of_an_endpoint_says_whether_to_come_back(code: int, reconnect: bool) -> None:
     closed, _ = CODECS[0].closing(Disconnect.received(code, "theirs", reconnect))
-
     assert comes_back(closed) is reconnect
     assert 3000 <= closed <= 4999
 
@@ -97,6 +95,5 @@ def test_disconnect_of_a_site_keeps_nothing_of_the_one_it_is_made_of() -> None:
 @pytest.mark.parametrize("reason", ["half \ud83d", "é" * 14, "\n<"])
 def test_reason_can_be_sent(reason: str) -> None:
     _, text = CODECS[0].closing(Disconnect(4000, reason))
-
     assert len(text.encode()) <= CLOSE_REASON_MAX_BYTES
     assert all(codec.disconnect(Disconnect(4000, reason)) for codec in CODECS)

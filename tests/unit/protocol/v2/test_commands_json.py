@@ -65,7 +65,6 @@ def test_key_names_the_method_in_any_letter_case(method: Method) -> None:
 def test_first_request_in_the_order_of_the_schema_wins(method: Method) -> None:
     later = SERVED[SERVED.index(method) :]
     keys = ",".join(f'"{key}":{{}}' for key in reversed(later))
-
     assert decode(f'{{{keys},"id":1}}'.encode()) == [Command(1, method, b"{}")]
 
 
@@ -139,7 +138,6 @@ def test_malformed_frame_is_a_bad_request(frame: bytes) -> None:
 @pytest.mark.parametrize("broken", [b"hello", b'{"id":5}', b'{"id":"5"}', b"null"])
 def test_commands_before_a_broken_one_are_given_first(broken: bytes) -> None:
     commands = JSON.decode(b'{"id":1,"rpc":{}}\n' + broken)
-
     assert next(commands).id == 1
     with pytest.raises(DisconnectBadRequest):
         next(commands)
@@ -217,7 +215,6 @@ REQUESTS: list[tuple[str, Request]] = [
 @pytest.mark.parametrize(("text", "request_"), REQUESTS)
 def test_request_is_decoded(text: str, request_: Request) -> None:
     command = Command(1, None, text.encode())
-
     assert JSON.params(command, type(request_)) == request_
 
 
@@ -276,7 +273,6 @@ def test_value_of_the_wrong_type_is_a_bad_request(text: str, shape: type[Request
 
 def test_filter_may_be_nested_deeply() -> None:
     text = f'{{"tf":{nested_filter(63)}}}'.encode()
-
     assert JSON.params(Command(1, None, text), SubscribeRequest).tags_filter is not None
 
 

@@ -52,7 +52,6 @@ def test_commands_of_a_frame_come_in_order() -> None:
 @pytest.mark.parametrize("number", SERVED)
 def test_field_names_the_method(number: int) -> None:
     frame = b"\x04\x08\x07" + bytes((number << 3 | 2, 0))
-
     assert decode(frame) == [Command(7, SERVED[number], b"")]
 
 
@@ -60,7 +59,6 @@ def test_field_names_the_method(number: int) -> None:
 def test_first_request_in_the_order_of_the_schema_wins(number: int) -> None:
     fields = [bytes((later << 3 | 2, 0)) for later in SERVED if later >= number]
     frame = frame_message(b"".join(reversed(fields)) + b"\x08\x01")
-
     assert decode(frame) == [Command(1, SERVED[number], b"")]
 
 
@@ -71,7 +69,6 @@ def test_first_request_in_the_order_of_the_schema_wins(number: int) -> None:
 )
 def test_unknown_fields_of_every_wire_type_are_skipped(unknown: str) -> None:
     fields = bytes.fromhex(unknown)
-
     for message in (fields + b"\x08\x05\x6a\x00", b"\x08\x05\x6a\x00" + fields):
         assert decode(frame_message(message)) == [Command(5, Method.RPC, b"")]
 
@@ -119,7 +116,6 @@ def test_malformed_frame_is_a_bad_request(frame: str) -> None:
 
 def test_commands_before_a_broken_one_are_given_first() -> None:
     commands = PROTOBUF.decode(bytes.fromhex("04 0801 6a00 05"))
-
     assert next(commands).id == 1
     with pytest.raises(DisconnectBadRequest):
         next(commands)
@@ -195,7 +191,6 @@ REQUESTS: list[tuple[Message, Request]] = [
 @pytest.mark.parametrize(("message", "request_"), REQUESTS, ids=lambda part: type(part).__name__)
 def test_request_is_decoded(message: Message, request_: Request) -> None:
     command = Command(1, None, message.SerializeToString())
-
     assert PROTOBUF.params(command, type(request_)) == request_
 
 
@@ -217,13 +212,11 @@ def test_text_that_is_not_utf8_is_a_bad_request() -> None:
 @pytest.mark.parametrize("shape", SHAPES)
 def test_empty_request_has_empty_fields(shape: type[Request]) -> None:
     request = PROTOBUF.params(Command(1, None, b""), shape)
-
     assert not any(getattr(request, name) for name in shape.__struct_fields__ if name != "data")
 
 
 def test_unknown_delta_is_a_bad_request() -> None:
     text = pb.SubscribeRequest(channel="a", delta="other").SerializeToString()
-
     with pytest.raises(DisconnectBadRequest):
         PROTOBUF.params(Command(1, None, text), SubscribeRequest)
 

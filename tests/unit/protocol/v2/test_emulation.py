@@ -40,9 +40,7 @@ def test_frame_in_json_is_a_string(body: bytes, expected: EmulationRequest) -> N
 
 def test_frame_in_protobuf_is_bytes() -> None:
     message = client_pb2.EmulationRequest(node="N", session="S", data=b"\x00")
-
     read = decode_emulation_request(message.SerializeToString(), binary=True)
-
     assert read == EmulationRequest("N", "S", b"\x00")
     assert message.SerializeToString() == bytes.fromhex("0a014e 120153 1a0100")
 
@@ -75,7 +73,5 @@ def test_body_that_is_no_message_is_refused(body: bytes) -> None:
 @given(st.text(), st.text(), st.text())
 def test_frame_survives_the_way_through_a_request(node: str, session: str, frame: str) -> None:
     body = json.dumps({"node": node, "session": session, "data": frame}).encode()
-
     read = decode_emulation_request(body, binary=False)
-
     assert read == EmulationRequest(node, session, frame.encode())

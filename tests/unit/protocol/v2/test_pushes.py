@@ -166,14 +166,12 @@ PUSHES: dict[str, tuple[Callable[[Codec], bytes | None], str, pb.Push]] = {
 @pytest.mark.parametrize("name", PUSHES)
 def test_push_in_json_stands_in_a_reply_without_id(name: str) -> None:
     encode, text, _ = PUSHES[name]
-
     assert encode(JSON) == f'{{"push":{{{text}}}}}'.encode()
 
 
 @pytest.mark.parametrize("name", PUSHES)
 def test_push_of_a_unidirectional_connection_stands_alone(name: str) -> None:
     encode, text, _ = PUSHES[name]
-
     assert encode(DOWN) == f"{{{text}}}".encode()
 
 
@@ -181,7 +179,6 @@ def test_push_of_a_unidirectional_connection_stands_alone(name: str) -> None:
 def test_push_in_protobuf_is_a_message_of_the_schema(name: str) -> None:
     encode, _, push = PUSHES[name]
     message = encode(PROTOBUF)
-
     assert message is not None
     assert reply_of(message) == pb.Reply(push=push)
     assert reply_of(message).HasField("push")
@@ -273,7 +270,6 @@ def test_publication_survives_the_way_to_a_client(
 
 def test_reply_of_connect_is_a_push() -> None:
     result = ConnectResult("C", "1", True, 60, {"a": SubscribeResult()}, data("1"), 25, session="S")
-
     assert DOWN.result(Command(1, Method.CONNECT, b""), result) == (
         b'{"connect":{"client":"C","version":"1","expires":true,"ttl":60,"data":1,'
         b'"subs":{"a":{}},"ping":25,"session":"S"}}'
@@ -282,7 +278,6 @@ def test_reply_of_connect_is_a_push() -> None:
 
 def test_only_frame_of_a_client_is_the_request_of_connect() -> None:
     [command] = DOWN.decode(b'{ "token": "t", "subs": {"a": null} }')
-
     assert command.method is Method.CONNECT
     assert DOWN.params(command, ConnectRequest) == ConnectRequest("t", subs={"a": None})
 
@@ -308,5 +303,4 @@ def test_error_ends_a_connection_that_has_no_replies(
 
 def test_frame_is_taken_apart_for_transports_that_send_one_message_each() -> None:
     messages = [DOWN.ping(), DOWN.unsubscribe("a\n", 2000, "\n"), DOWN.ping()]
-
     assert single_messages(Frame(DOWN.separator.join(messages), False)) == messages

@@ -306,7 +306,6 @@ RESULTS: dict[str, tuple[Method, Result, str, pb.Reply]] = {
 @pytest.mark.parametrize("name", RESULTS)
 def test_reply_in_json_is_one_object_in_schema_order(name: str) -> None:
     method, result, text, _ = RESULTS[name]
-
     assert JSON.result(Command(9, method, b"{}"), result).decode() == f'{{"id":9,{text}}}'
 
 
@@ -314,19 +313,16 @@ def test_reply_in_json_is_one_object_in_schema_order(name: str) -> None:
 def test_reply_in_protobuf_is_a_message_of_the_schema(name: str) -> None:
     method, result, _, expected = RESULTS[name]
     expected.id = 9
-
     assert reply_of(PROTOBUF.result(Command(9, method, b""), result)) == expected
 
 
 def test_every_method_with_a_reply_is_there() -> None:
     silent = {Method.PING, Method.SEND, Method.PONG}
-
     assert {method for method, *_ in RESULTS.values()} == set(Method) - silent
 
 
 def test_empty_result_is_present_on_the_wire() -> None:
     command = Command(5, Method.UNSUBSCRIBE, b"")
-
     assert JSON.result(command, EmptyResult()) == b'{"id":5,"unsubscribe":{}}'
     assert PROTOBUF.result(command, EmptyResult()) == bytes.fromhex("04 08 05 3a 00")
 
@@ -353,7 +349,6 @@ def test_error_reply_has_code_and_message_and_is_marked_if_temporary(kind: type[
 
 def test_text_that_the_site_gave_is_kept() -> None:
     error = Error.received(102, "theirs")
-
     assert JSON.error(Command(1, Method.RPC, b""), error) == (
         b'{"id":1,"error":{"code":102,"message":"theirs"}}'
     )
@@ -362,7 +357,6 @@ def test_text_that_the_site_gave_is_kept() -> None:
 
 def test_site_says_whether_its_error_is_temporary() -> None:
     command = Command(1, Method.RPC, b"")
-
     assert JSON.error(command, Error(1001, "no <", temporary=True)) == (
         b'{"id":1,"error":{"code":1001,"message":"no \\u003c","temporary":true}}'
     )

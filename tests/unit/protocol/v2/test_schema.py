@@ -53,7 +53,6 @@ NUMBERS = {
 @pytest.mark.parametrize("name", NUMBERS)
 def test_fields_have_the_numbers_of_the_protocol(name: str) -> None:
     fields = client_pb2.DESCRIPTOR.message_types_by_name[name].fields
-
     assert " ".join(f"{field.name}={field.number}" for field in fields) == NUMBERS[name]
 
 
@@ -63,5 +62,4 @@ def test_every_message_of_the_schema_is_checked() -> None:
 
 def test_methods_have_the_numbers_of_their_fields() -> None:
     fields = client_pb2.Command.DESCRIPTOR.fields[1:]
-
     assert {field.number: Method(field.name) for field in fields} == METHODS
