@@ -12,7 +12,6 @@ import pytest
 import realtime
 from tests.conftest import connection_token
 from tests.live.configurations import (
-    BAD_REQUEST,
     CONNECTION_LIMIT,
     INSECURE,
     LIMITED,
@@ -52,15 +51,6 @@ async def test_reply_holds_the_server_side_subscriptions(
     assert subs == {plain: {}, recoverable: {"recoverable": True}}
 
 
-async def test_maps_are_written_with_sorted_keys(
-    serve: Serve, connect: Connect, unique: str
-) -> None:
-    channels = [f"{unique}{letter}" for letter in "cab"]
-    client = await connect(serve(**MAIN), token=connection_token("17", channels=channels))
-    frame = str(client.frames[0])
-    assert re.findall(rf"{unique}\w", frame) == sorted(channels)
-
-
 async def test_joins_in_server_side_channels_follow_the_connect_reply(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
@@ -94,20 +84,6 @@ async def test_server_side_subscription_is_not_bound_to_the_rules_for_clients(
     assert await client.push() == {"channel": channel, "data": {"data": 1}}
 
 
-async def test_parameters_of_newer_clients_are_accepted(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN), connected=False)
-    params = {
-        "token": connection_token("17"),
-        "data": {"lang": "de"},
-        "name": "js",
-        "version": "1.0",
-        "subs": {"unknown:channel": {"recover": True, "offset": 5, "epoch": "x"}, "other": None},
-    }
-    assert set(await client.result("connect", params)) == {"client", "version"}
-
-
 # table 3.1, in order
 
 
@@ -133,28 +109,10 @@ async def test_connection_beyond_the_limit_of_a_user_is_closed(
     third = await connect(server, connected=False)
     await third.send("connect", {"token": connection_token(unique)})
     assert await third.closed() == CONNECTION_LIMIT
-    await first.result("ping")
-    await second.result("ping")
-
-
-async def test_connection_limit_does_not_count_anonymous_users(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    server = serve(**LIMITED)
-    clients = [await connect(server, user="") for _ in range(4)]
-    for client in clients:
+    # anonymous clients are no user
+    anonymous = [await connect(server, user="") for _ in range(4)]
+    for client in (first, second, *anonymous):
         await client.result("ping")
-
-
-async def test_closed_connection_no_longer_counts_towards_the_limit(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**LIMITED)
-    first, _ = [await connect(server, user=unique) for _ in range(2)]
-    await first.send_params("subscribe", b"5")
-    assert await first.closed() == BAD_REQUEST
-    again = await connect(server, user=unique)
-    await again.result("ping")
 
 
 # client_anonymous and client_insecure
@@ -176,11 +134,3 @@ async def test_insecure_server_opens_publish_and_anonymous_access(
     assert await client.result("subscribe", {"channel": unique}) == {}
     assert await client.result("publish", {"channel": unique, "data": 1}) == {}
     assert await client.publication() == {"data": 1, "info": info_of(client, user="")}
-
-
-async def test_insecure_server_ignores_the_expiry_of_a_valid_token(
-    serve: Serve, connect: Connect, format_name: str
-) -> None:
-    client = await connect(serve(**INSECURE), connected=False)
-    result = await client.result("connect", {"token": connection_token("17", ttl=300)})
-    assert set(result) == {"client", "version"}

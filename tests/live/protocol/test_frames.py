@@ -53,16 +53,6 @@ async def test_protobuf_has_fields_and_methods_of_newer_clients(
     assert (await client.reply())["id"] == 103
 
 
-@pytest.mark.parametrize("method", ["", '"method":0,', '"method":"CONNECT",'])
-async def test_connect_is_method_0_and_what_an_absent_method_means(
-    serve: Serve, connect: Connect, method: str
-) -> None:
-    client = await connect(serve(**MAIN), connected=False)
-    token = connection_token("17")
-    await client.send_raw(f'{{{method}"params":{{"token":"{token}"}},"id":1}}')
-    assert set((await client.reply(1))["result"]) == {"client", "version"}
-
-
 @pytest.mark.parametrize(
     ("is_connected", "format_name", "frame"),
     [

@@ -1,14 +1,12 @@
 """Whatever clients send, the server goes on: a canary receives every publication in order.
 
-Seeded, so that a failure can be repeated. Afterwards only the canary is left and the
-server's log holds no traceback.
+Afterwards only the canary is left and the server's log holds no traceback. Malformed commands are
+in tests/chaos/test_frames.py.
 """
 
 from __future__ import annotations
 
 import asyncio
-import json
-import random
 import socket
 import struct
 from collections.abc import AsyncIterator
@@ -19,18 +17,13 @@ from urllib.parse import urlsplit
 import pytest
 from websockets.exceptions import ConnectionClosed
 
-from realtime.errors import ERRORS, InternalError
-from realtime.protocol.v1 import client_pb2
 from tests.conftest import connection_token
 from tests.live.api_methods import result
-from tests.live.configurations import BAD_REQUEST, INVALID_TOKEN, MAIN, Serve
-from tests.protocol_client import METHODS, Closed, ProtocolClient, delimit, open_client
+from tests.live.configurations import MAIN, Serve
+from tests.protocol_client import Closed, ProtocolClient, open_client
 from tests.server import Server, wait_until
 
 CANARY = "long:canary"
-
-Close = tuple[int, str]
-"""Code and reason of a close frame."""
 
 TOO_BIG_CODES = (1009, 1006)
 """The close code after a frame that is too big; 1006 when the peer drops it in mid-frame."""
@@ -97,73 +90,6 @@ async def canary(request: pytest.FixtureRequest, serve: Serve) -> AsyncIterator[
     assert tracebacks(server.log[logged:]) == []
 
 
-# what is sent
-
-
-def json_value(chance: random.Random, depth: int = 0) -> Any:
-    simple: list[Any] = [None, True, 0, -1, 2**31, 2**32, 2**64, 1.5, "", "x", "nope:a", "é\u2028"]
-    if depth > 3 or chance.random() < 0.6:
-        return chance.choice(simple)
-    if chance.random() < 0.3:
-        return [json_value(chance, depth + 1) for _ in range(chance.randrange(4))]
-    keys = ["channel", "data", "token", "recover", "seq", "offset", "epoch", "subs", "method", "?"]
-    return {key: json_value(chance, depth + 1) for key in chance.sample(keys, 4)}
-
-
-def json_command(chance: random.Random) -> str:
-    """Build something like a command."""
-    command: dict[str, Any] = {
-        "id": chance.choice([1, 2, 7, 4294967295]),
-        "method": chance.choice([*range(12), *METHODS]),
-        "params": {"channel": chance.choice(["a", "recover:b", "open:c"]), "data": 1},
-    }
-    if chance.random() < 0.3:
-        command[chance.choice(["id", "method", "params"])] = json_value(chance)
-    return json.dumps(command, ensure_ascii=chance.random() < 0.5)
-
-
-def protobuf_command(chance: random.Random) -> bytes:
-    """Build something like a command."""
-    params: bytes = client_pb2.SubscribeRequest(
-        channel=chance.choice(["", "a", "recover:b", "open:c", "nope:d", "$e"]),
-        token=chance.choice(["", "x"]),
-        recover=chance.random() < 0.5,
-        offset=chance.choice([0, 1, 2**64 - 1]),
-    ).SerializeToString()
-    if chance.random() < 0.3:
-        params = chance.randbytes(chance.randrange(20))
-    number = chance.choice([*range(12), 77, -1])
-    return delimit(client_pb2.Command(id=chance.choice([0, 1, 2, 3]), method=number, params=params))
-
-
-def mangle(chance: random.Random, frame: bytes) -> bytes:
-    """Cut a frame, change a byte of it, repeat it, or leave it as it is."""
-    match chance.randrange(4):
-        case 0:
-            return frame[: chance.randrange(len(frame) + 1)]
-        case 1 if frame:
-            position = chance.randrange(len(frame))
-            return frame[:position] + chance.randbytes(1) + frame[position + 1 :]
-        case 2:
-            return frame * chance.randrange(2, 5)
-        case _:
-            return frame
-
-
-def frames(chance: random.Random, format_name: str) -> list[bytes]:
-    """Return the frames that one visitor sends."""
-    if chance.random() < 0.2:
-        return [chance.randbytes(chance.choice([0, 1, 10, 1000])) for _ in range(3)]
-    made = []
-    for _ in range(chance.randrange(1, 8)):
-        commands = [
-            json_command(chance).encode() if format_name == "json" else protobuf_command(chance)
-            for _ in range(chance.randrange(1, 4))
-        ]
-        made.append(mangle(chance, (b"\n" if format_name == "json" else b"").join(commands)))
-    return made
-
-
 # visitors
 
 
@@ -173,63 +99,6 @@ async def visitor(server: Server, **options: Any) -> AsyncIterator[ProtocolClien
     with suppress(ConnectionClosed, Closed):
         async with open_client(server.socket, token=connection_token("visitor"), **options) as c:
             yield c
-
-
-ENDS = {None, BAD_REQUEST, INVALID_TOKEN}
-"""How a connection may end that sent what is malformed; None: it goes on."""
-REFUSALS = {error.code for error in ERRORS} - {InternalError.code}
-"""Codes of the errors that a client can bring about."""
-LAST = 1_000_000
-"""The id of the command that follows a malformed frame."""
-
-
-async def outcome(client: ProtocolClient, frame: bytes, *, connected: bool) -> Close | None:
-    """Send a frame, and a good command after it.
-
-    Returns:
-        The code and reason of the close frame, or None when the good command was answered.
-    """
-    good = ("ping", None) if connected else ("connect", {"token": connection_token("visitor")})
-    try:
-        await client.send_raw(frame)
-        await client.send_raw(client.encode(LAST, *good))
-        await client.reply(LAST)
-    except (ConnectionClosed, Closed):
-        return await client.closed()
-    return None
-
-
-@pytest.mark.parametrize("seed", range(2))
-@pytest.mark.parametrize("connected", [True, False], ids=["connected", "not connected"])
-async def test_malformed_commands_are_answered_or_end_the_connection_as_documented(
-    canary: Canary, format_name: str, seed: int, connected: bool
-) -> None:
-    chance = random.Random(f"{seed} {format_name} {connected}")
-    token = connection_token("visitor")
-    options: dict[str, Any] = {
-        "format_name": format_name,
-        "connected": connected,
-        "token": token,
-    }
-
-    async def visit() -> None:
-        """One connection after the other, as long as there are frames to send."""
-        remaining = [frame for _ in range(25) for frame in frames(chance, format_name)]
-        while remaining:
-            async with open_client(canary.server.socket, **options) as client:
-                end = None
-                while remaining and end is None:
-                    frame = remaining.pop()
-                    end = await outcome(client, frame, connected=connected)
-                    assert end in ENDS, frame
-                    if not connected:
-                        break
-                codes = {reply["error"]["code"] for reply in client.received if "error" in reply}
-                assert codes <= REFUSALS, client.received
-                if end is None and chance.random() < 0.5:
-                    await client.abort()
-
-    await canary.sing_until(asyncio.create_task(visit()))
 
 
 async def test_huge_frames(canary: Canary, format_name: str) -> None:

@@ -184,12 +184,3 @@ async def test_client_may_not_refresh_with_a_token_of_an_observer(
     client = await connect(server, token=connection_token(unique, ttl=60, channels=[unique]))
     await client.send("refresh", {"token": token_for(unique)})
     assert await client.closed() == INVALID_TOKEN
-
-
-async def test_client_may_not_subscribe_with_a_token_of_an_observer(
-    server: Server, connect: Connect, unique: str
-) -> None:
-    client = await connect(server)
-    channel = f"${unique}"
-    error = await client.error("subscribe", {"channel": channel, "token": token_for(channel)})
-    assert error == PERMISSION_DENIED

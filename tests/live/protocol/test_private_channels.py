@@ -23,20 +23,17 @@ async def test_private_channel_without_a_valid_token_is_error_103(
 
 FAR = 4102444800  # the year 2100
 
+# what a token says is in tests/unit/auth
 CLAIMS: list[Any] = [
     pytest.param({}, {}, id="right"),
     pytest.param({"client": "other"}, 103, id="another client"),
     pytest.param({"client": ""}, 103, id="no client"),
     pytest.param({"channel": "$other"}, 103, id="another channel"),
     pytest.param({"channel": ""}, 103, id="no channel"),
-    pytest.param({"client": 5}, 103, id="client is a number"),
     pytest.param({"sub": "someone else"}, {}, id="sub is not checked"),
     pytest.param({"exp": 1}, 109, id="expired"),
-    pytest.param({"exp": 1, "eto": True}, 109, id="expired with eto"),
     pytest.param({"exp": 1, "client": "other"}, 109, id="expired and another client"),
-    pytest.param({"nbf": FAR}, 109, id="not yet"),
     pytest.param({"exp": FAR, "eto": True}, {}, id="eto"),
-    pytest.param({"b64info": "***"}, 103, id="b64info is not base64"),
 ]
 
 
@@ -56,15 +53,6 @@ async def test_claims_of_a_subscription_token(
         assert reply["result"] == expected
     else:
         assert reply["error"] == {103: PERMISSION_DENIED, 109: TOKEN_EXPIRED}[expected]
-
-
-async def test_token_by_another_key_is_error_103_even_when_expired(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    claims = {"client": client.client, "channel": f"${unique}", "exp": 1}
-    params = {"channel": f"${unique}", "token": sign(claims, key="another key")}
-    assert await client.error("subscribe", params) == PERMISSION_DENIED
 
 
 async def test_private_and_user_limited_need_both_token_and_user(

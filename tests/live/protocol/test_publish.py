@@ -53,43 +53,6 @@ async def test_json_that_is_not_utf8_reaches_nobody(
 # delivery
 
 
-async def test_reply_to_publish_is_an_empty_result(
-    serve: Serve, connect: Connect, unique: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(f'{{"id":5,"method":3,"params":{{"channel":"open:{unique}","data":1}}}}')
-    await client.reply(5)
-    assert client.frames[-1] == '{"id":5,"result":{}}\n'
-
-
-@pytest.mark.parametrize(
-    "data", [None, 0, False, "", [], {}, "text", [1, [2]], {"a": {"b": None}}, 1.5, "Ü日\u2028"]
-)
-async def test_every_json_value_is_published(
-    serve: Serve, connect: Connect, unique: str, format_name: str, data: Any
-) -> None:
-    channel = f"open:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-    await client.result("publish", {"channel": channel, "data": data})
-    assert await client.publication() == {"data": data, "info": info_of(client)}
-
-
-@pytest.mark.parametrize("recipient_format", ["json", "protobuf"])
-async def test_publication_reaches_clients_of_the_other_format(
-    serve: Serve, connect: Connect, unique: str, format_name: str, recipient_format: str
-) -> None:
-    server, channel = serve(**MAIN), f"open:{unique}"
-    client, recipient = (
-        await connect(server),
-        await connect(server, user="18", format_name=recipient_format),
-    )
-    await recipient.result("subscribe", {"channel": channel})
-    await client.result("publish", {"channel": channel, "data": {"n": 1}})
-    data = {"data": {"n": 1}, "info": info_of(client)}
-    assert await recipient.push() == {"channel": channel, "data": data}
-
-
 async def test_publisher_receives_its_own_publication_before_the_reply(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
@@ -119,16 +82,6 @@ async def test_info_of_the_publisher_holds_chan_info_only_when_subscribed(
     info = info_of(client) | {"conn_info": {"name": "A"}}
     assert await watcher.publication() == {"data": 1, "info": info}
     assert await watcher.publication() == {"data": 2, "info": info | {"chan_info": ["guest"]}}
-
-
-async def test_publication_of_the_server_api_has_no_info(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    server = serve(**MAIN)
-    client = await connect(server)
-    await client.result("subscribe", {"channel": unique})
-    server.publish(unique, {"n": 1})
-    assert await client.push() == {"channel": unique, "data": {"data": {"n": 1}}}
 
 
 @pytest.mark.parametrize("namespace", ["kept", "recover"])

@@ -17,20 +17,7 @@ from tests.live.configurations import (
     info_of,
 )
 
-METHODS = ["presence", "presence_stats", "history"]
 VARIANTS = pytest.mark.parametrize("options", [MAIN, OFFSET], ids=["seq", "offset"])
-
-
-@pytest.mark.parametrize("method", METHODS)
-async def test_parameters_of_newer_clients_are_ignored(
-    serve: Serve, connect: Connect, unique: str, method: str
-) -> None:
-    channel = f"recover:{unique}"
-    client = await connect(serve(**MAIN))
-    await client.result("subscribe", {"channel": channel})
-    plain = await client.result(method, {"channel": channel})
-    more = {"limit": 1, "since": {"offset": 5, "epoch": "x"}, "reverse": True}
-    assert await client.result(method, {"channel": channel} | more) == plain
 
 
 # presence
@@ -105,17 +92,6 @@ async def test_history_is_read_in_parts_in_json(
 
 
 @VARIANTS
-async def test_history_of_a_channel_without_publications_is_an_empty_list(
-    serve: Serve, connect: Connect, unique: str, options: Options
-) -> None:
-    channel = f"kept:{unique}"
-    client = await connect(serve(**options))
-    await client.result("subscribe", {"channel": channel})
-    reply = await client.call("history", {"channel": channel})
-    assert reply["result"] == {"publications": []}
-
-
-@VARIANTS
 @pytest.mark.parametrize("namespace", ["kept", "recover"])
 async def test_history_holds_what_is_kept_oldest_first_with_uid_and_position(
     serve: Serve,
@@ -163,14 +139,6 @@ async def test_uids_of_history_do_not_change_and_are_those_of_the_server_api(
 
 
 # ping, send, rpc
-
-
-@pytest.mark.parametrize("params", ["", ',"params":null', ',"params":{}', ',"params":{"x":1}'])
-async def test_reply_to_ping_holds_only_the_id(serve: Serve, connect: Connect, params: str) -> None:
-    client = await connect(serve(**MAIN))
-    await client.send_raw(f'{{"id":9,"method":7{params}}}')
-    await client.reply(9)
-    assert client.frames[-1] == '{"id":9}\n'
 
 
 async def test_send_gets_no_reply(serve: Serve, connect: Connect, format_name: str) -> None:

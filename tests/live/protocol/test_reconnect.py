@@ -14,7 +14,7 @@ import pytest
 from tests.conftest import connection_token
 from tests.live.configurations import MAIN, OFFSET, Connect, Options, Serve
 from tests.protocol_client import Closed, ProtocolClient, open_client
-from tests.server import Server, wait_until
+from tests.server import Server
 
 
 class Recovering:
@@ -78,32 +78,6 @@ class Recovering:
 
 VARIANTS = pytest.mark.parametrize("options", [MAIN, OFFSET], ids=["seq", "offset"])
 SIDES = pytest.mark.parametrize("server_side", [False, True], ids=["client side", "server side"])
-
-
-@VARIANTS
-@SIDES
-async def test_what_was_published_while_the_client_was_away_is_recovered(
-    serve: Serve, unique: str, format_name: str, options: Options, server_side: bool
-) -> None:
-    server, channel = serve(**options), f"long:{unique}"
-    client = Recovering(server, channel, format_name, server_side=server_side)
-    await client.open()
-    for number in range(3):
-        server.publish(channel, number)
-    await client.read(3)
-
-    await client.cut()
-    wait_until(lambda: channel not in server.api("channels")["result"]["channels"])
-    for number in range(3, 8):
-        server.publish(channel, number)
-    await client.open()
-    server.publish(channel, 8)
-    await client.read(9)
-
-    assert client.seen == list(range(9))
-    assert client.recoveries == [False, True]
-    await client.client.quiet()
-    await client.close()
 
 
 @VARIANTS

@@ -7,22 +7,11 @@ from __future__ import annotations
 
 from tests.conftest import connection_token, subscription_token
 from tests.live.configurations import (
-    LIMIT_EXCEEDED,
     MAIN,
     Connect,
     Serve,
     info_of,
 )
-
-
-async def test_channel_limit_is_128_when_the_option_is_not_set(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    calls = [("subscribe", {"channel": f"{unique}n{n}"}) for n in range(128)]
-    for command_id in await client.send_together(*calls):
-        assert await client.reply(command_id) == {"id": command_id, "result": {}}
-    assert await client.error("subscribe", {"channel": unique}) == LIMIT_EXCEEDED
 
 
 async def test_recover_in_a_channel_that_is_not_recoverable_changes_nothing(

@@ -45,17 +45,6 @@ async def subscribe_privately(
     return client
 
 
-async def test_reply_holds_expires_and_ttl_when_the_token_expires(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    client = await connect(serve(**MAIN))
-    token = subscription_token(client.client, f"${unique}", ttl=300)
-    result = await client.result("subscribe", {"channel": f"${unique}", "token": token})
-    ttl = result.pop("ttl")
-    assert 290 <= ttl <= 300
-    assert result == {"expires": True}
-
-
 async def test_expired_subscription_closes_the_whole_connection_after_the_window(
     serve: Serve, connect: Connect, unique: str, format_name: str
 ) -> None:
@@ -63,27 +52,6 @@ async def test_expired_subscription_closes_the_whole_connection_after_the_window
     client = await subscribe_privately(serve, connect, f"${unique}", ttl=SOON)
     assert await client.closed() == SUBSCRIPTION_EXPIRED
     assert time.time() >= earliest - 0.05
-
-
-async def test_subscription_whose_token_says_eto_does_not_expire(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    channel = f"${unique}"
-    client = await subscribe_privately(serve, connect, channel, ttl=SOON, eto=True)
-    witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
-    assert await witness.closed() == SUBSCRIPTION_EXPIRED
-    await client.result("ping")
-
-
-async def test_expired_subscription_that_was_ended_closes_nothing(
-    serve: Serve, connect: Connect, unique: str, format_name: str
-) -> None:
-    channel = f"${unique}"
-    client = await subscribe_privately(serve, connect, channel, ttl=SOON)
-    witness = await subscribe_privately(serve, connect, channel, ttl=SOON)
-    await client.result("unsubscribe", {"channel": channel})
-    assert await witness.closed() == SUBSCRIPTION_EXPIRED
-    await client.result("ping")
 
 
 async def test_refreshed_subscription_outlives_its_first_expiry(
