@@ -10,19 +10,6 @@ from tests.tcp_proxy import TcpProxy
 pytest_plugins = ["tests.js_fixtures"]
 
 
-async def test_private_channel_opens_with_a_token_for_client_and_channel(
-    connect_js: NewClient, server: Server, unique: str
-) -> None:
-    channel = f"$chat:{unique}"
-    client = await connect_js()
-    await client.call("subscribe", channel=channel)
-    question = await client.grant()
-    assert question.data == {"client": client.id, "channels": [channel]}
-    await client.event("subscribe", channel)
-    server.publish(channel, "secret")
-    assert await client.publication(channel) == "secret"
-
-
 @over_websocket
 async def test_private_channels_batched_are_asked_for_and_subscribed_together(
     connect_js: NewClient, unique: str

@@ -53,20 +53,6 @@ async def test_missed_publications_arrive_once_in_order(
     assert client.unread("publish", channel) == []
 
 
-async def test_several_cuts_lose_and_repeat_nothing(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    await subscribed(client, server, channel, 1)
-    for number in (2, 4, 6, 8):
-        missed = [number, number + 1]
-        async with client.away(proxy):
-            publish(server, channel, *missed)
-        await client.recovered(channel)
-        assert await client.publications(channel, 2) == missed
-    await client.settle()
-    assert client.unread("publish", channel) == []
-
-
 @over_every_transport
 async def test_large_publications_are_recovered(
     client: JsClient, server: Server, proxy: TcpProxy, channel: str
@@ -77,17 +63,3 @@ async def test_large_publications_are_recovered(
         publish(server, channel, *missed)
     await client.recovered(channel)
     assert await client.publications(channel, KEPT) == missed
-
-
-async def test_refused_attempts_go_on_until_the_server_is_back(
-    client: JsClient, server: Server, proxy: TcpProxy, channel: str
-) -> None:
-    await subscribed(client, server, channel, 1)
-    attempts = proxy.connections
-    async with client.away(proxy):
-        await proxy.reached(attempts + 3)
-        server.publish(channel, 2)
-    await client.recovered(channel)
-    assert await client.publication(channel) == 2
-    # an attempt that fails is no second disconnect
-    assert client.unread("disconnect") == []

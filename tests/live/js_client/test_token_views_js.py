@@ -12,7 +12,7 @@ from tests.conftest import connection_token
 from tests.js_builds import JSON, Build
 from tests.js_client import SOON, TIMEOUT, Driver, JsClient
 from tests.live.hooks_site import Visitor, environment
-from tests.live.lounge import ANONYMOUS, OPTIONS, log_in
+from tests.live.lounge import OPTIONS, log_in
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -23,12 +23,6 @@ pytest_plugins = ["tests.js_fixtures"]
 def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
     """The site with private channels."""
     return serve(environment=environment(tmp_path_factory, "lounge"), **OPTIONS)
-
-
-@pytest.fixture(scope="module")
-def anonymous(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory) -> Server:
-    """The same, where clients may connect as nobody."""
-    return serve(environment=environment(tmp_path_factory, "lounge"), **ANONYMOUS)
 
 
 @pytest.fixture
@@ -83,15 +77,6 @@ async def test_expiring_connection_is_refreshed_by_the_view(
     assert (await client.call("socket"))["opened"] == 1
 
 
-async def test_page_with_an_expired_token_connects_with_one_of_the_view(
-    server: Server, open_page: NewPage, unique: str
-) -> None:
-    visitor, pk = log_in(server)
-    client = await open_page(server, visitor, connection_token(pk, ttl=-10))
-    await client.connect()
-    await client.subscribe(f"{unique}#{pk}")
-
-
 async def test_page_of_somebody_who_logged_out_gives_up(server: Server, open_page: NewPage) -> None:
     visitor, pk = log_in(server)
     client = await open_page(server, visitor, connection_token(pk, ttl=SOON))
@@ -99,35 +84,6 @@ async def test_page_of_somebody_who_logged_out_gives_up(server: Server, open_pag
     visitor.log_out()
     # what the client makes of an empty token
     assert await client.event("disconnect") == {"reason": "refresh failed", "reconnect": False}
-
-
-async def test_page_of_somebody_who_logged_out_goes_on_as_nobody_where_that_is_allowed(
-    anonymous: Server, open_page: NewPage, unique: str
-) -> None:
-    visitor, pk = log_in(anonymous)
-    client = await open_page(anonymous, visitor, connection_token(pk, ttl=SOON))
-    await client.connect()
-    visitor.log_out()
-    assert await client.event("disconnect") == {"reason": "expired", "reconnect": True}
-    await client.connected()
-    await client.call("subscribe", channel=f"$open:free-{unique}")
-    await client.event("subscribe", f"$open:free-{unique}")
-    assert await client.refused(unique) == (103, "permission denied")
-
-
-async def test_page_subscribes_to_private_channels(
-    server: Server, open_page: NewPage, unique: str
-) -> None:
-    visitor, pk = log_in(server, unique)
-    channel = f"$lounge:{unique}"
-    client = await open_page(server, visitor, connection_token(pk))
-    await client.connect()
-    await client.call("subscribe", channel=channel)
-    await client.event("subscribe", channel)
-    server.publish(channel, {"text": "hi"})
-    assert await client.publication(channel) == {"text": "hi"}
-    presence = (await client.call("presence", channel=channel))["presence"]
-    assert presence[client.id]["chan_info"] == {"name": visitor.username}
 
 
 async def test_channels_of_one_request_are_decided_one_by_one(
@@ -149,32 +105,3 @@ async def test_channels_of_one_request_are_decided_one_by_one(
     for channel in denied:
         error = await client.event("error", channel)
         assert (error["code"], error["message"]) == (103, "permission denied")
-
-
-async def test_failure_is_no_denial(server: Server, open_page: NewPage) -> None:
-    visitor, pk = log_in(server)
-    client = await open_page(server, visitor, connection_token(pk))
-    await client.connect()
-    code, message = await client.refused("$odd:failure")
-    assert (code, message) == (0, "authorization request failed")
-
-
-async def test_private_subscriptions_are_restored_after_a_reconnect(
-    server: Server, open_page: NewPage, proxy: TcpProxy, unique: str
-) -> None:
-    """The new connection has another ID, so it needs new tokens."""
-    visitor, pk = log_in(server, unique)
-    channel = f"$lounge:{unique}"
-    client = await open_page(server, visitor, connection_token(pk), through=proxy)
-    await client.connect()
-    first = client.id
-    await client.call("subscribe", channel=channel)
-    await client.event("subscribe", channel)
-
-    proxy.cut()
-    await client.connected()
-    await client.event("subscribe", channel)
-
-    assert client.id != first
-    server.publish(channel, 2)
-    assert await client.publication(channel) == 2

@@ -87,26 +87,6 @@ async def test_recovers_what_it_missed(
     assert client.unread("publication") == []
 
 
-async def test_server_side_channel_recovers(
-    server: Server, proxy: TcpProxy, program: Path, protobuf: bool, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    token = connection_token("17", channels=[channel])
-    async with open_go(program, proxy.url, token=token, protobuf=protobuf) as client:
-        await client.call("connect")
-        await client.event("subscribed", channel)
-        server.publish(channel, 1)
-        assert await client.publications(channel, 1) == [1]
-
-        proxy.refuse()
-        server.publish(channel, 2)
-        proxy.allow()
-
-        again = await client.event("subscribed", channel)
-        assert (again["was_recovering"], again["recovered"]) == (True, True)
-        assert await client.publications(channel, 1) == [2]
-
-
 async def test_subscription_of_the_server_is_told_and_taken_back(
     client: GoClient, server: Server, unique: str
 ) -> None:
@@ -137,12 +117,6 @@ async def test_connection_goes_on_with_a_new_token(
             info = (await client.event("publication", channel))["info"]
 
         assert [event["code"] for event in client.unread("connecting")] == [0]
-
-
-async def test_refusal_of_a_subscription_is_for_good(client: GoClient) -> None:
-    await client.call("subscribe", channel="nowhere:a")
-    told = await client.event("unsubscribed", "nowhere:a")
-    assert (told["code"], told["reason"]) == (102, "unknown channel")
 
 
 async def test_wrong_token_ends_for_good(server: Server, program: Path, protobuf: bool) -> None:

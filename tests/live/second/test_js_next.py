@@ -5,10 +5,9 @@ from __future__ import annotations
 import pytest
 
 from tests.conftest import connection_token
-from tests.js_builds import BUILDS as FIRST_BUILDS
 from tests.js_builds import Build
 from tests.js_client import Driver
-from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, NextClient, open_next
+from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, open_next
 from tests.live.api_methods import result
 from tests.live.second.conftest import OpenNext
 from tests.server import Server
@@ -170,15 +169,6 @@ async def test_server_unsubscribes_and_disconnects(
 
 
 @both_formats
-async def test_refusals(connect_next: OpenNext, build: Build) -> None:
-    client = await connect_next(build)
-    assert await client.refused("nowhere:a") == (102, "unknown channel")
-    assert await client.refused("$plain:a") == (103, "permission denied")
-    code, _ = await client.error("publish", channel="plain:a", data=1)
-    assert code == 103
-
-
-@both_formats
 async def test_wrong_token_ends_for_good(next_driver: Driver, server: Server, build: Build) -> None:
     client = await open_next(next_driver, build, server.socket, token="x.y.z")
     await client.call("connect")
@@ -187,33 +177,3 @@ async def test_wrong_token_ends_for_good(next_driver: Driver, server: Server, bu
 
 
 # both generations in one channel
-
-
-@pytest.mark.parametrize("first", [FIRST_BUILDS[0], FIRST_BUILDS[1]], ids=["json", "protobuf"])
-@pytest.mark.parametrize("second", [JSON_5, PROTOBUF_5], ids=["json", "protobuf"])
-async def test_both_generations_share_a_channel(
-    next_driver: Driver,
-    connect_next: OpenNext,
-    server: Server,
-    first: Build,
-    second: Build,
-    unique: str,
-) -> None:
-    channel = f"chat:{unique}"
-    old = await next_driver.client(first, server.socket, token=connection_token("16"))
-    await old.connect()
-    await old.subscribe(channel)
-    new: NextClient = await connect_next(second)
-    await new.subscribe(channel)
-
-    assert (await old.event("join", channel))["info"]["client"] == old.id
-    assert (await old.event("join", channel))["info"]["client"] == new.id
-    await old.publish(channel, {"from": "old"})
-    await new.call("publish", channel=channel, data={"from": "new"})
-    for client in (old, new):
-        assert await client.publications(channel, 2) == [{"from": "old"}, {"from": "new"}]
-    assert set((await old.call("presence", channel=channel))["presence"]) == {old.id, new.id}
-    assert set((await new.call("presence", channel=channel))["clients"]) == {old.id, new.id}
-
-    await old.call("unsubscribe", channel=channel)
-    assert (await new.event("leave", channel))["info"]["client"] == old.id
