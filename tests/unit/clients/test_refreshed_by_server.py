@@ -54,14 +54,3 @@ async def test_connection_that_has_expired_is_closed_at_once(
 ) -> None:
     await node.refresh_user("17", time.time() - 1)
     await eventually(lambda: connection.closes == [3005])
-
-
-async def test_session_of_the_transport_selects_the_connection(
-    node: Node, connection: Connection
-) -> None:
-    other = Connection(node)
-    await other.say(1, 0, token=connection_token("17"))
-    connection.session, other.session = "S", "T"
-    await node.refresh_user("17", time.time() - 1, session="S")
-    await eventually(lambda: connection.closes == [3005])
-    assert other.closes == []

@@ -31,24 +31,18 @@ def offsets(result: dict[str, Any]) -> list[int]:
     return [publication["offset"] for publication in result.get("publications", [])]
 
 
-# recovery: 5 and 6 of 6 publications are kept
+# recovery: 5 and 6 of 6 publications are kept; all rows are in tests/unit/streams
 
 
 @pytest.mark.parametrize("options", [TWO_KEPT], indirect=True)
 @pytest.mark.parametrize(
     ("since", "epoch", "recovered", "publications", "offset"),
     [
-        pytest.param(6, "right", True, [], 6, id="nothing missed"),
         pytest.param(4, "right", True, [5, 6], 4, id="all that is kept"),
         pytest.param(5, "right", True, [6], 5, id="one"),
         pytest.param(3, "right", False, [], 6, id="gap"),
-        pytest.param(0, "right", False, [], 6, id="from the beginning"),
-        pytest.param(7, "right", False, [], 6, id="one too far"),
-        pytest.param(100, "right", False, [], 6, id="too far"),
         pytest.param(5, "wrong", False, [], 6, id="another epoch"),
-        pytest.param(6, "wrong", False, [], 6, id="another epoch, at the top"),
         pytest.param(5, "", True, [6], 5, id="no epoch"),
-        pytest.param(6, "", True, [], 6, id="no epoch, at the top"),
     ],
 )
 async def test_recovery(
@@ -77,30 +71,6 @@ async def test_recovery(
     assert (result["epoch"], result["recoverable"], result["positioned"]) == (current, True, True)
 
 
-@pytest.mark.parametrize(("since", "recovered"), [(6, True), (5, False)])
-async def test_recovery_from_removed_history(
-    connect: Connect, second_node: Node, since: int, recovered: bool
-) -> None:
-    epoch = await publish_to(second_node, "a", 6)
-    await second_node.broker.remove_history("a")
-    connection = await connect()
-    result = await connection.call(
-        "subscribe", channel="a", recover=True, offset=since, epoch=epoch
-    )
-    assert (result.get("recovered", False), offsets(result)) == (recovered, [])
-    assert result["offset"] == 6
-
-
-@pytest.mark.parametrize(("epoch", "recovered"), [("", True), ("wrong", False)])
-async def test_recovery_of_a_channel_without_publications(
-    connect: Connect, epoch: str, recovered: bool
-) -> None:
-    connection = await connect()
-    result = await connection.call("subscribe", channel="a", recover=True, epoch=epoch)
-    assert result.get("recovered", False) is recovered
-    assert "offset" not in result
-
-
 async def test_position_without_recovery_asked_for(connect: Connect, second_node: Node) -> None:
     epoch = await publish_to(second_node, "a", 6)
     connection = await connect()
@@ -125,18 +95,6 @@ async def test_error_in_place_of_a_new_beginning_for_who_asks(
     assert await connection.call("subscribe", **wrong, flag=3) == {"error": 112}
     assert "a" not in connection.client.session.subscriptions
     assert "error" not in await connection.call("subscribe", **wrong, flag=1)
-
-
-async def test_live_publications_continue_what_was_recovered(
-    connect: Connect, second_node: Node
-) -> None:
-    epoch = await publish_to(second_node, "a", 2)
-    connection = await connect()
-    result = await connection.call("subscribe", channel="a", recover=True, offset=1, epoch=epoch)
-    await publish_to(second_node, "a", 1)
-    await turns()
-    assert offsets(result) == [2]
-    assert [push["pub"]["offset"] for push in connection.pushed if "pub" in push] == [3]
 
 
 async def test_cache_mode_recovers_the_newest_publication(

@@ -19,7 +19,7 @@ from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.parts import turns
 
-INVALID_TOKEN, BAD_REQUEST, CONNECTION_LIMIT = 3500, 3501, 3504
+EXPIRED, INVALID_TOKEN, BAD_REQUEST, CONNECTION_LIMIT = 3005, 3500, 3501, 3504
 SOON, PAST = 60, -60
 """Seconds from now."""
 
@@ -84,6 +84,7 @@ async def test_connection_above_the_limit_of_the_user_is_closed(
 REFRESHES: list[tuple[dict[str, Any], Outcome]] = [
     ({"sub": "17", "exp": SOON}, ({"expires": True}, [])),
     ({"sub": "17"}, ({}, [])),
+    ({"sub": "17", "exp": PAST}, ({}, [EXPIRED])),
     ({"sub": "17", "expire_at": PAST}, ({"error": 110}, [])),
     ({"sub": "16", "exp": SOON}, ({}, [INVALID_TOKEN])),
     ({"sub": "17", "channel": "a"}, ({}, [INVALID_TOKEN])),

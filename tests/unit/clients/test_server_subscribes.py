@@ -158,15 +158,6 @@ async def test_subscription_of_the_client_itself_stays_its_own(
     assert second.closes == []
 
 
-async def test_client_may_unsubscribe_and_not_subscribe_again_before(
-    node: Node, second: SecondConnection
-) -> None:
-    await operations.subscribe(node, "17", "a")
-    assert await second.call("subscribe", channel="a") == {"error": 105}
-    assert await second.call("unsubscribe", channel="a") == {}
-    assert "error" not in await second.call("subscribe", channel="a")
-
-
 async def test_lost_position_ends_the_connection(node: Node, second: SecondConnection) -> None:
     await operations.subscribe(node, "17", "a")
     second.client.lose_position("a")

@@ -221,26 +221,3 @@ def test_commands_survive_the_way_through_a_frame(
     assert [(c.id, c.method, json.loads(c.params or b"")) for c in read] == [
         (number, method, {"p": value}) for number, method, value in commands
     ]
-
-
-@quickly
-@given(st.binary(max_size=40))
-def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
-    try:
-        read = decode(frame)
-    except DisconnectBadRequest:
-        return
-    assert all(isinstance(command, Command) for command in read)
-
-
-@quickly
-@given(
-    st.binary(max_size=40) | json_values.map(lambda value: json.dumps(value).encode()),
-    st.sampled_from([ConnectRequest, SubscribeRequest, PublishRequest, RPCRequest, EmptyRequest]),
-)
-def test_arbitrary_params_give_a_request_or_a_bad_request(text: bytes, shape: type) -> None:
-    try:
-        request = params(text, shape)
-    except DisconnectBadRequest:
-        return
-    assert isinstance(request, shape)

@@ -182,23 +182,3 @@ def test_params_of_the_wrong_shape_are_a_bad_request(shape: type) -> None:
     # field 1 is a string everywhere; here it ends after its tag
     with pytest.raises(DisconnectBadRequest):
         OFFSET.params(Command(1, None, b"\x0a"), shape)
-
-
-@quickly
-@given(st.binary(max_size=40))
-def test_arbitrary_frames_give_commands_or_a_bad_request(frame: bytes) -> None:
-    try:
-        commands = list(OFFSET.decode(frame))
-    except DisconnectBadRequest:
-        return
-    assert all(isinstance(command, Command) for command in commands)
-
-
-@quickly
-@given(st.binary(min_size=1, max_size=40), st.sampled_from(SHAPES))
-def test_arbitrary_params_give_a_request_or_a_bad_request(params: bytes, shape: type[Any]) -> None:
-    try:
-        request = OFFSET.params(Command(1, None, params), shape)
-    except DisconnectBadRequest:
-        return
-    assert isinstance(request, shape)
