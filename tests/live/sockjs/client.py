@@ -51,10 +51,7 @@ STALE = r'c[3007,"{\"reason\":\"stale\",\"reconnect\":false}"]'
 FORCED = r'c[3012,"{\"reason\":\"force disconnect\",\"reconnect\":false}"]'
 
 SCRIPT = "application/javascript; charset=UTF-8"
-TEXT = "text/plain; charset=UTF-8"
 HTML = "text/html; charset=UTF-8"
-FORM = "application/x-www-form-urlencoded"
-NOT_CACHED = "no-store, no-cache, no-transform, must-revalidate, max-age=0"
 
 
 async def request(
@@ -281,22 +278,3 @@ def replies(frame: str) -> list[dict[str, Any]]:
 def data_of(pushes: Iterable[Mapping[str, Any]]) -> list[Any]:
     """Return the data of pushes, which must be publications."""
     return [push["result"]["data"]["data"] for push in pushes]
-
-
-# rules that hold for many responses
-
-
-def assert_not_cached(headers: Mapping[str, str]) -> None:
-    """The response must not be kept anywhere."""
-    assert headers["cache-control"] == NOT_CACHED
-    assert "expires" not in headers
-    assert "last-modified" not in headers
-    assert "etag" not in headers
-
-
-def assert_readable(headers: Mapping[str, str], origin: str) -> None:
-    """A page of this origin may read the response; "*": the request had no origin."""
-    assert headers["access-control-allow-origin"] == origin
-    assert headers["access-control-allow-credentials"] == "true"
-    # what a cache keeps for one origin is not for another one
-    assert headers["vary"] == "Origin"

@@ -1,4 +1,4 @@
-"""Requests for streams at a node, without a server."""
+"""Requests at a node, without a server."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from realtime.node.node import Node
+from realtime.transports.sockjs.application import SockJS
 from realtime.transports.streaming.application import Streaming
 from tests.unit.parts import eventually
 
@@ -16,17 +17,18 @@ class Visit:
 
     def __init__(
         self,
-        streaming: Streaming,
+        application: Streaming | SockJS,
         node: Node,
         path: str,
         query: str = "",
         body: bytes | None = None,
         headers: Mapping[str, str] | None = None,
+        method: str = "",
     ) -> None:
-        """Args: `body`: sent by POST; None: the request is a GET. `headers`: lower-case names."""
+        """`method`: "" for POST with a body, GET without one. `headers`: lower-case names."""
         scope: dict[str, Any] = {
             "type": "http",
-            "method": "GET" if body is None else "POST",
+            "method": method or ("GET" if body is None else "POST"),
             "path": path,
             "query_string": query.encode(),
             "headers": [(n.encode(), v.encode()) for n, v in (headers or {}).items()],
@@ -36,7 +38,7 @@ class Visit:
         self.may_send.set()
         self._peer: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._peer.put_nowait({"type": "http.request", "body": body or b""})
-        served = streaming(node, scope, self._peer.get, self._send)
+        served = application(node, scope, self._peer.get, self._send)
         self.serving = asyncio.create_task(served)
 
     async def _send(self, event: Mapping[str, Any]) -> None:
