@@ -19,7 +19,6 @@ from tests.engine.layered_nodes import core
 from tests.redis_server import RedisServer
 from tests.unit.transports.emulation.parts import (
     CONNECT,
-    INTERRUPTED,
     OPEN,
     OPTIONS,
     SHUTDOWN,
@@ -88,21 +87,3 @@ async def test_session_lives_at_two_nodes_until_its_own_one_stops(pair: Pair, un
     await pair.one.stop()
     await asyncio.wait_for(stream.task, TIMEOUT)
     assert stream.frames[-1] == SHUTDOWN
-
-
-async def test_stream_that_breaks_off_ends_the_session_at_both_nodes(
-    pair: Pair, unique: str
-) -> None:
-    visitor = Visitor(SockJS(None), unique)
-    await asyncio.wait_for(visitor.receive(pair.one, "xhr").task, TIMEOUT)
-    stream = visitor.receive(pair.other)
-    await eventually(lambda: len(pair.other._connections) == 1)
-
-    stream.abort()
-    await asyncio.wait_for(stream.task, TIMEOUT)
-    await eventually(lambda: not pair.one._connections)
-
-    for node in pair:
-        poll = visitor.receive(node, "xhr")
-        await asyncio.wait_for(poll.task, TIMEOUT)
-        assert poll.frames == [INTERRUPTED]

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from realtime.cluster.direct import NodeID
-from realtime.node.hooks import Hooks
+from realtime.node.hooks import NO_HANDSHAKE, Hooks
+from realtime.transports.emulation.ownership import Bearer
 from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayLink, RelayMessage
 from tests.unit.transports.emulation.nodes import Nodes
 from tests.unit.transports.emulation.parts import CONNECT, OPEN, Visitor, ids_in
@@ -83,6 +84,20 @@ async def test_each_session_has_a_cookie_of_its_own(nodes: Nodes) -> None:
     assert cookie != other
     first.cookie = other.partition(";")[0]
     assert await first.say(nodes.nodes[0], CONNECT) == 403
+
+
+async def test_program_with_a_token_is_known_by_it_or_by_the_cookie() -> None:
+    def bearer(**headers: str) -> Bearer:
+        pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
+        return Bearer(CookieReader(), {"headers": pairs}, lambda: NO_HANDSHAKE)
+
+    first = bearer(authorization="Bearer token")
+    owner = first.begin()
+    assert first.set_cookie is not None
+    cookie = first.set_cookie[1].decode().partition(";")[0]
+    assert owner.sent(bearer(authorization="Bearer token"))
+    assert owner.sent(bearer(authorization="Bearer renewed", cookie=cookie))
+    assert not owner.sent(bearer(authorization="Bearer renewed"))
 
 
 async def test_requests_that_an_older_node_relays_are_taken(

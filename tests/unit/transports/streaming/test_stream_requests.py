@@ -10,15 +10,17 @@ from urllib.parse import quote
 
 import pytest
 
+from realtime.config.reader import load
 from realtime.node.hooks import Caller, Hooks, Identity
 from realtime.protocol.protobuf_frames import frame_message
 from realtime.protocol.v2 import client_pb2
-from realtime.transports.streaming.application import Streaming
+from realtime.transports.streaming.application import Streaming, serves
 from tests.unit.parts import Clock, eventually
 from tests.unit.transports.emulation.parts import open_node
 from tests.unit.transports.streaming.visits import Visit
 
 HTTP_STREAM, SSE, EMULATION = "/connection/http_stream", "/connection/sse", "/emulation"
+UNI_HTTP_STREAM, UNI_SSE = "/connection/uni_http_stream", "/connection/uni_sse"
 OPTIONS: dict[str, Any] = {
     "client_insecure": True,
     "events": True,
@@ -123,8 +125,8 @@ class Waiting(Hooks):
     [
         (HTTP_STREAM, CONNECT),
         (SSE, CONNECT),
-        ("/connection/uni_http_stream", b"{}"),
-        ("/connection/uni_sse", b"{}"),
+        (UNI_HTTP_STREAM, b"{}"),
+        (UNI_SSE, b"{}"),
     ],
 )
 async def test_head_is_sent_before_connect_is_worked_on(
@@ -140,7 +142,7 @@ async def test_head_is_sent_before_connect_is_worked_on(
         await stream.serving
 
 
-@pytest.mark.parametrize("path", [HTTP_STREAM, SSE, EMULATION])
+@pytest.mark.parametrize("path", [HTTP_STREAM, SSE, EMULATION, UNI_HTTP_STREAM, UNI_SSE])
 @pytest.mark.parametrize(("more", "is_too_large"), [(0, False), (1, True)])
 async def test_body_has_a_largest_size(
     clock: Clock, path: str, more: int, is_too_large: bool
@@ -158,10 +160,10 @@ REQUESTS: Mapping[str, tuple[str, bytes | None]] = {
     f"{SSE}, refused": ("", None),
     EMULATION: ("", b"{}"),
     f"{EMULATION}, refused": ("", b"[]"),
-    "/connection/uni_http_stream": ("", b'{"token":"x.y.z"}'),
-    "/connection/uni_http_stream, refused": ("", b""),
-    "/connection/uni_sse": ("cf_connect=%7B%22token%22%3A%22x.y.z%22%7D", None),
-    "/connection/uni_sse, refused": ("", b"[]"),
+    UNI_HTTP_STREAM: ("", b'{"token":"x.y.z"}'),
+    f"{UNI_HTTP_STREAM}, refused": ("", b""),
+    UNI_SSE: ("cf_connect=%7B%22token%22%3A%22x.y.z%22%7D", None),
+    f"{UNI_SSE}, refused": ("", b"[]"),
     "/connection/events": ("channel=a&token=x.y.z", None),
     "/connection/events, refused": ("", None),
 }
@@ -207,3 +209,184 @@ async def test_allowed_page_may_read_each_response(
     assert expected == {
         key: value.decode() for key, value in answer.headers.items() if b"access-control" in key
     }
+
+
+@pytest.mark.parametrize("origin", ["https://elsewhere.example", "null", f"{PAGE}.x"])
+async def test_page_that_is_not_allowed_may_not_read_a_refusal(clock: Clock, origin: str) -> None:
+    async with open_node(clock, **OPTIONS, allowed_origins=[PAGE]) as node:
+        for name, (query, body) in REQUESTS.items():
+            path = name.partition(",")[0].partition(" ")[0]
+            answer = Visit(Streaming(), node, path, query, body, {"origin": origin})
+            await answer.serving
+            assert answer.status == 403, name
+            assert b"access-control-allow-origin" not in answer.headers, name
+
+
+@pytest.mark.parametrize("path", [HTTP_STREAM, EMULATION, UNI_HTTP_STREAM])
+async def test_preflight_is_answered(clock: Clock, path: str) -> None:
+    async with open_node(clock, **OPTIONS, allowed_origins=[PAGE]) as node:
+        headers = {"origin": PAGE, "access-control-request-headers": "content-type"}
+        answer = Visit(Streaming(), node, path, headers=headers, method="OPTIONS")
+        await answer.serving
+    assert answer.status == 204
+    assert {name: text for name, text in answer.headers.items() if b"access-control" in name} == {
+        b"access-control-allow-origin": PAGE.encode(),
+        b"access-control-allow-credentials": b"true",
+        b"access-control-allow-headers": b"content-type",
+        b"access-control-allow-methods": b"POST, OPTIONS",
+        b"access-control-max-age": b"300",
+    }
+
+
+ON: Mapping[str, tuple[str, ...]] = {
+    "": (),
+    "http_stream": (HTTP_STREAM, EMULATION),
+    "sse": (SSE, EMULATION),
+    "uni_http_stream": (UNI_HTTP_STREAM,),
+    "uni_sse": (UNI_SSE,),
+    "events": ("/connection/events",),
+}
+"""Option → paths that it turns on."""
+
+
+@pytest.mark.parametrize(("option", "served"), ON.items(), ids=ON)
+def test_only_what_is_on_is_served(option: str, served: tuple[str, ...]) -> None:
+    config = load({option: True} if option else {})
+    assert {path for paths in ON.values() for path in paths if serves(path, config)} == {*served}
+
+
+@pytest.mark.parametrize(
+    ("path", "allowed"),
+    [
+        (HTTP_STREAM, "POST, OPTIONS"),
+        (SSE, "POST, GET"),
+        (EMULATION, "POST, OPTIONS"),
+        (UNI_HTTP_STREAM, "POST, OPTIONS"),
+        (UNI_SSE, "POST, GET"),
+        ("/connection/events", "OPTIONS, GET"),
+    ],
+)
+async def test_other_methods_are_refused(clock: Clock, path: str, allowed: str) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        for method in {"GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS"} - {*allowed.split(", ")}:
+            answer = Visit(Streaming(), node, path, method=method)
+            await answer.serving
+            assert (answer.status, answer.headers[b"allow"].decode()) == (405, allowed)
+
+
+# first frames
+
+
+@pytest.mark.parametrize("path", [HTTP_STREAM, SSE])
+@pytest.mark.parametrize(
+    ("frame", "end"),
+    [
+        *((frame, (3501, "bad request")) for frame in (b"", b"hello", b'{"id":1}')),
+        (b'{"id":1,"method":0}', (3501, "bad request")),
+        (b'{"id":1,"connect":{"token":"not.a.token"}}', (3500, "invalid token")),
+    ],
+)
+async def test_first_frame_that_does_not_connect_ends_a_stream_that_has_begun(
+    clock: Clock, path: str, frame: bytes, end: tuple[int, str]
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        stream = Visit(Streaming(), node, path, "", frame)
+        await stream.serving
+    told = json.loads(stream.text.strip().removeprefix("data: "))
+    assert (stream.status, tuple(told["push"]["disconnect"].values())) == (200, end)
+
+
+NO_REQUESTS = ["hello", "[]", '{"token":5}', '{"subs":[]}', "{}{}", '{"subs":{"a":{"delta":"x"}}}']
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "body"),
+    [
+        *((SSE, query, None) for query in ("", "cf_connect=", "other=1")),
+        *((UNI_SSE, f"cf_connect={quote(text)}", None) for text in NO_REQUESTS),
+        *((UNI_SSE, "", text.encode()) for text in ("", *NO_REQUESTS)),
+        *((UNI_HTTP_STREAM, "", text.encode()) for text in ("", *NO_REQUESTS)),
+        (EMULATION, "", b"\xff\xff"),
+    ],
+)
+async def test_request_that_cannot_be_read_is_bad(
+    clock: Clock, path: str, query: str, body: bytes | None
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        answer = Visit(Streaming(), node, path, query, body)
+        await answer.serving
+        assert (answer.status, answer.text) == (400, "Bad Request\n")
+
+
+@pytest.mark.parametrize("query", ["", "cf_connect=", "other=1"])
+async def test_unidirectional_events_need_no_request(clock: Clock, query: str) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        stream = Visit(Streaming(), node, UNI_SSE, query)
+        await stream.until('data: {"connect":{"client":"')
+        stream.leave()
+        await stream.serving
+
+
+# requests beside a stream
+
+
+@pytest.mark.parametrize(
+    ("change", "status"),
+    [
+        ({}, 204),
+        ({"node": "elsewhere"}, 404),
+        ({"node": ""}, 404),
+        ({"node": None}, 404),
+        ({"session": "unknown"}, 404),
+        ({"session": None}, 404),
+        ({"data": {"id": 2}}, 404),
+        ({"data": None}, 404),
+        ({"session": 5}, 400),
+    ],
+    ids=str,
+)
+async def test_request_beside_a_stream_needs_its_session(
+    clock: Clock, change: dict[str, Any], status: int
+) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        streaming = Streaming()
+        stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
+        await stream.until("\n")
+        session = json.loads(stream.text)["connect"]["session"]
+        request = {"session": session, "node": node.uid, "data": RPC.decode(), **change}
+        body = json.dumps({name: value for name, value in request.items() if value is not None})
+        beside = Visit(streaming, node, EMULATION, "", body.encode())
+        await beside.serving
+        assert beside.status == status
+        stream.leave()
+        await stream.serving
+
+
+async def test_broken_frame_is_taken_and_ends_the_stream(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        streaming = Streaming()
+        stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
+        await stream.until("\n")
+        session = json.loads(stream.text)["connect"]["session"]
+        request = json.dumps({"session": session, "node": node.uid, "data": "hello"}).encode()
+        taken = Visit(streaming, node, EMULATION, "", request)
+        await taken.serving
+        await stream.serving
+        late = Visit(streaming, node, EMULATION, "", request)
+        await late.serving
+    assert stream.text.endswith('{"push":{"disconnect":{"code":3501,"reason":"bad request"}}}\n')
+    assert (taken.status, late.status) == (204, 404)
+
+
+async def test_session_of_a_unidirectional_stream_takes_no_frames(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS) as node:
+        streaming = Streaming()
+        stream = Visit(streaming, node, UNI_HTTP_STREAM, "", b"{}")
+        await stream.until("\n")
+        session = json.loads(stream.text)["connect"]["session"]
+        request = json.dumps({"session": session, "node": node.uid, "data": "{}"}).encode()
+        beside = Visit(streaming, node, EMULATION, "", request)
+        await beside.serving
+        assert beside.status == 404
+        stream.leave()
+        await stream.serving
