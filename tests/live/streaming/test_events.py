@@ -162,16 +162,3 @@ async def test_what_cannot_be_recovered_is_reset(server: Server, unique: str) ->
     assert (reset.name, json.loads(reset.data or "")) == ("reset", {"channels": [gone]})
     assert (missed.name, missed.data) == (whole, '"missed"')
     assert [each.offset for each in positions(live.id or "", whole, gone, fresh)] == [1, 1, 0]
-
-
-@pytest.mark.parametrize("text", ["x", "AAAAAAAA.-5.x", "é", "A" * 9000])
-async def test_broken_id_is_reset(server: Server, unique: str, text: str) -> None:
-    channel = f"long:{unique}"
-    for path, headers in (
-        (address(channel, since=text), {}),
-        (address(channel), {"Last-Event-ID": text}),
-    ):
-        async with listening(server, path, headers) as listener:
-            reset = await listener.event()
-            assert (reset.name, json.loads(reset.data or "")) == ("reset", {"channels": [channel]})
-            assert positions(reset.id or "", channel)[0].offset == 0

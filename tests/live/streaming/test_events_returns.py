@@ -14,10 +14,10 @@ from tests.conftest import connection_token
 from tests.live.api_methods import KEY
 from tests.live.clusters import presence_stats
 from tests.live.hooks_site import OPTIONS, Visitor, create_user, environment
-from tests.live.raw_http import TIMEOUT, open_exchange
+from tests.live.raw_http import TIMEOUT
 from tests.live.server_ways import small_socket
 from tests.live.streaming.client import JSON_BODY, ask
-from tests.live.streaming.listeners import EVENTS, LISTENERS, Listener, address, listening
+from tests.live.streaming.listeners import LISTENERS, address, listening
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
@@ -132,25 +132,3 @@ async def test_listener_that_does_not_read_comes_back_to_a_reset(
         await asyncio.to_thread(server.publish, channel, "new")
         assert await again.data() == "new"
     assert (reset.name, json.loads(reset.data or "")) == ("reset", {"channels": [channel]})
-
-
-# mounted below a path
-
-
-async def test_listener_of_a_site_that_is_mounted_below_a_path(
-    serve: Callable[..., Server], unique: str
-) -> None:
-    server = serve(proxy_sets_root_path=True, **LISTENERS)
-    channel = f"long:{unique}"
-    headers = {"Daphne-Root-Path": "/below"}
-    exchange = await open_exchange(server, "GET", f"/below{address(channel)}", headers=headers)
-    try:
-        await exchange.begin()
-        listener = Listener(exchange)
-        await listener.begun()
-        await asyncio.to_thread(server.publish, channel, 1)
-        assert await listener.data() == 1
-    finally:
-        await exchange.close()
-
-    assert (await ask(server, "GET", f"/elsewhere{EVENTS}", headers=headers)).status == 404

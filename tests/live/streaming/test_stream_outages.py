@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import time
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
-from tests.conftest import connection_token
 from tests.live.clusters import OwnRedis
-from tests.live.sockjs import client as sockjs
 from tests.live.streaming.client import (
     HTTP_STREAM,
     SSE,
@@ -146,29 +143,3 @@ async def test_session_outlives_a_frozen_redis_that_holds_its_pongs_back(
     assert judge.pushes == []
     assert judge.slowest < SDK_TIMEOUT
     assert last["push"]["disconnect"]["code"] == 3012
-
-
-async def test_sockjs_session_is_not_denied_when_redis_comes_back_empty(
-    cluster: Cluster, own_redis: OwnRedis
-) -> None:
-    redis = own_redis()
-    one, other = cluster(2, redis, **STREAMS)
-    session = await sockjs.Session(one).open()
-    await session.result("connect", token=connection_token("17"))
-    async with session.receive():
-        elsewhere = sockjs.Session(other, session.name)
-        statuses: list[int] = []
-
-        async def ping() -> int:
-            frame = sockjs.command(len(statuses) + 2, "ping")
-            statuses.append((await elsewhere.post(json.dumps([frame]).encode())).status)
-            return statuses[-1]
-
-        assert await ping() == 204
-        await asyncio.to_thread(redis.restart, empty=True)
-        async with asyncio.timeout(TIMEOUT):
-            while statuses[-5:] != [204] * 5 or len(statuses) < 10:
-                await ping()
-                await asyncio.sleep(PAUSE)
-
-    assert set(statuses) <= {204, 503}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import json
 from collections.abc import Callable
 
 import pytest
@@ -16,7 +15,6 @@ from tests.live.streaming.client import (
     BINARY_BODY,
     EMULATION,
     HTTP_STREAM,
-    JSON_BODY,
     SSE,
     STREAMS,
     BinaryStream,
@@ -94,22 +92,6 @@ async def test_any_node_takes_binary_requests_beside_a_binary_stream(
     assert messages[0].HasField("subscribe")
     assert [each.push.pub.data for each in messages if each.HasField("push")] == [b'"\xc3\xa9"']
     assert [each.id for each in messages if each.HasField("publish")] == [3]
-
-
-async def test_other_nodes_refuse_what_belongs_to_no_stream(nodes: TwoNodes) -> None:
-    one, other = nodes
-    async with streaming(one, HTTP_STREAM, frame_of(connect_command())) as stream:
-        await stream.connected()
-
-        async def status(node: str, session: str) -> int:
-            request = {"node": node, "session": session, "data": "{}"}
-            body = json.dumps(request).encode()
-            return (await ask(other, "POST", EMULATION, body, JSON_BODY)).status
-
-        assert await status(stream.node, "unknown") == 404
-        assert await status("unknown", stream.session) == 404
-        assert await status("", stream.session) == 404
-        assert await status("x" * 50_000, stream.session) == 404
 
 
 async def test_node_that_has_died_is_not_found(cluster: Cluster, own_redis: OwnRedis) -> None:

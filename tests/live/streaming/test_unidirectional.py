@@ -15,12 +15,10 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from tests.conftest import connection_token
 from tests.live.api_methods import KEY
 from tests.live.hooks_site import OPTIONS, Visitor, create_user, environment
-from tests.live.raw_http import open_exchange
-from tests.live.streaming.client import EMULATION, JSON_BODY, ask
+from tests.live.streaming.client import JSON_BODY, ask
 from tests.live.streaming.receivers import (
     EVERY_RECEIVER,
     RECEIVERS,
-    UNI_HTTP_STREAM,
     UNI_SSE,
     UNI_WEBSOCKET,
     receiving,
@@ -82,28 +80,12 @@ async def test_connect_push_and_publications_stand_alone(
             assert await receiver.text() == f'{{"channel":"{channel}","pub":{{"data":{number}}}}}'
 
 
-async def test_events_need_no_request(serve: Callable[..., Server]) -> None:
-    server = serve(**RECEIVERS, client_anonymous=True)
-    for query in ("", "?cf_connect=", "?other=1"):
-        exchange = await ask_for_first_event(server, UNI_SSE + query)
-        assert '"client":' in exchange
-
-
 @pytest.mark.parametrize("query", ["", "?", "?cf_connect=", "?other=1"])
 async def test_request_may_follow_a_query_without_one(server: Server, query: str) -> None:
     url = f"ws://127.0.0.1:{server.port}{UNI_WEBSOCKET}{query}"
     async with connect(url, proxy=None) as socket:
         await socket.send(json.dumps(token()))
         assert "connect" in json.loads(await socket.recv())
-
-
-async def ask_for_first_event(server: Server, path: str) -> str:
-    exchange = await open_exchange(server, "GET", path)
-    try:
-        await exchange.begin()
-        return (await exchange.read_until(b"\n\n")).decode()
-    finally:
-        await exchange.close()
 
 
 @each_receiver
@@ -187,27 +169,6 @@ async def test_refused_connect_ends_the_connection(
         assert await receiver.ending() == end
 
 
-@pytest.mark.parametrize("path", [UNI_SSE, UNI_HTTP_STREAM])
-async def test_refused_connect_may_be_a_status(serve: Callable[..., Server], path: str) -> None:
-    server = serve(**RECEIVERS, uni_error_mode="transport")
-    body = json.dumps(token(ttl=-60)).encode()
-    answer = await ask(server, "POST", path, body, JSON_BODY)
-    assert answer.status == 401
-    assert json.loads(answer.body) == {"error": {"code": 109, "message": "token expired"}}
-    async with receiving(server, path, "POST", token()) as receiver:
-        assert "connect" in await receiver.message()
-
-
-@each_receiver
-async def test_shutdown_is_told(own_server: Callable[..., Server], path: str, way: str) -> None:
-    server = own_server(**RECEIVERS)
-    async with receiving(server, path, way, token()) as receiver:
-        await receiver.message()
-        stopping = asyncio.create_task(asyncio.to_thread(server.terminate))
-        assert await receiver.ending() == (3001, "shutdown")
-        await stopping
-
-
 # what goes up
 
 
@@ -249,35 +210,7 @@ async def test_request_that_is_no_connect_request_is_refused(
     serve: Callable[..., Server], text: str
 ) -> None:
     server = serve(server="uvicorn", **RECEIVERS)  # daphne knows no other status for a handshake
-    query = f"?cf_connect={quote(text)}"
-    assert await handshake_status(server, query) == 400
-    assert (await ask(server, "GET", UNI_SSE + query)).status == 400
-    for path in (UNI_SSE, UNI_HTTP_STREAM):
-        assert (await ask(server, "POST", path, text.encode(), JSON_BODY)).status == 400
-
-
-@pytest.mark.parametrize("path", [UNI_SSE, UNI_HTTP_STREAM])
-async def test_size_of_a_body_has_limits(server: Server, path: str) -> None:
-    assert (await ask(server, "POST", path, b"", JSON_BODY)).status == 400
-    assert (await ask(server, "POST", path, b"[" * 65537, JSON_BODY)).status == 413
-
-
-@pytest.mark.parametrize(
-    ("method", "path", "status"),
-    [
-        ("OPTIONS", UNI_SSE, 405),
-        ("PUT", UNI_SSE, 405),
-        ("GET", UNI_HTTP_STREAM, 405),
-        ("OPTIONS", UNI_HTTP_STREAM, 204),
-        ("GET", UNI_WEBSOCKET, 400),
-        ("POST", EMULATION, 404),
-    ],
-)
-async def test_other_methods_are_refused(
-    server: Server, method: str, path: str, status: int
-) -> None:
-    answer = await ask(server, method, path, b"{}" if method == "POST" else None)
-    assert answer.status == status
+    assert await handshake_status(server, f"?cf_connect={quote(text)}") == 400
 
 
 @pytest.mark.parametrize("method", ["GET", "POST", "OPTIONS"])
@@ -287,60 +220,11 @@ async def test_plain_request_to_the_websocket_is_refused(server: Server, method:
     assert answer.headers["sec-websocket-version"] == "13"
 
 
-async def test_only_what_is_on_is_served(serve: Callable[..., Server]) -> None:
-    server = serve(server="uvicorn")
-    assert [(await ask(server, "PUT", path)).status for path in (UNI_SSE, UNI_HTTP_STREAM)] == [
-        404,
-        404,
-    ]
-    assert await handshake_status(server) == 404
-
-
-async def test_session_takes_no_frames(serve: Callable[..., Server]) -> None:
-    server = serve(**RECEIVERS, http_stream=True)
-    node = server.api("info")["result"]["nodes"][0]["uid"]
-    async with receiving(server, UNI_HTTP_STREAM, "POST", token()) as receiver:
-        session = (await receiver.message())["connect"]["session"]
-        body = json.dumps({"session": session, "node": node, "data": "{}"}).encode()
-        assert (await ask(server, "POST", EMULATION, body, JSON_BODY)).status == 404
-
-
-@pytest.mark.parametrize("kind", ["daphne", "uvicorn"])
-async def test_tokens_stay_out_of_the_log(own_server: Callable[..., Server], kind: str) -> None:
-    server = own_server(server=kind, **RECEIVERS)
-    request = token()
-    async with (
-        receiving(server, UNI_SSE, "GET", request) as events,
-        receiving(server, UNI_WEBSOCKET, "query", request) as frames,
-    ):
-        for receiver in (events, frames):
-            await receiver.message()
-        stopping = asyncio.create_task(asyncio.to_thread(server.terminate))
-        for receiver in (events, frames):
-            assert await receiver.ending() == (3001, "shutdown")
-        await stopping
-
-    assert UNI_SSE in server.log
-    assert UNI_WEBSOCKET in server.log
-    assert request["token"] not in server.log
+async def test_socket_that_is_not_on_is_not_found(serve: Callable[..., Server]) -> None:
+    assert await handshake_status(serve(server="uvicorn")) == 404
 
 
 # pages
-
-
-async def test_page_of_an_allowed_origin_may_read(serve: Callable[..., Server]) -> None:
-    server = serve(**RECEIVERS, allowed_origins=[PAGE])
-    headers = {"Origin": PAGE, "Access-Control-Request-Headers": "content-type"}
-
-    answer = await ask(server, "OPTIONS", UNI_HTTP_STREAM, headers=headers)
-
-    assert {name: value for name, value in answer.headers.items() if "access" in name} == {
-        "access-control-allow-origin": PAGE,
-        "access-control-allow-credentials": "true",
-        "access-control-allow-headers": "content-type",
-        "access-control-allow-methods": "POST, OPTIONS",
-        "access-control-max-age": "300",
-    }
 
 
 @pytest.mark.parametrize(("path", "way"), [(UNI_SSE, "GET"), (UNI_WEBSOCKET, "query")])
