@@ -20,21 +20,12 @@ from tests.unit.transports.emulation.parts import (
     HEARTBEAT,
     HEARTBEAT_DELAY,
     INTERRUPTED,
-    OPEN,
     STREAMING_BYTES,
     data_in,
     publish,
 )
 
 # as at the owner
-
-
-async def test_session_is_polled_at_one_node_and_sent_to_at_the_other(nodes: Nodes) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    assert await visitor.poll(one) == OPEN
-    assert await visitor.say(other, CONNECT) == 204
-    assert '\\"id\\":1' in await visitor.poll(other)
 
 
 async def test_polls_at_alternating_nodes_receive_everything_in_order(nodes: Nodes) -> None:
@@ -49,16 +40,6 @@ async def test_polls_at_alternating_nodes_receive_everything_in_order(nodes: Nod
     received += data_in([await visitor.poll(nodes.nodes[1])])
 
     assert received == [*range(60)]
-
-
-async def test_stream_at_the_other_node_receives_everything_in_order(nodes: Nodes) -> None:
-    one, _ = nodes.nodes
-    request = await stream(nodes, await nodes.subscriber(one))
-    for value in range(500):
-        await publish(one, "a", value)
-    await eventually(lambda: len(data_in(request.frames)) == 500)
-    assert data_in(request.frames) == [*range(500)]
-    await quiet(nodes, request)
 
 
 @pytest.mark.parametrize("transport", ["xhr_streaming", "eventsource", "htmlfile"])

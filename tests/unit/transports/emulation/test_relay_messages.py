@@ -57,5 +57,6 @@ async def test_nodes_of_all_versions_find_a_session_by_the_same_claim(nodes: Nod
     visitor.name = "session1"
     await visitor.poll(one)
     await claimed(nodes, one)
+    # its name is a secret: any client that knows it can send in the session
     assert [*nodes.cluster.claims] == ["sockjs.765383c90f3c68a7996f3088a0b61ef2"]
     assert KIND == "sockjs"

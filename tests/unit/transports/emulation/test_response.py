@@ -21,11 +21,8 @@ STREAMING = {
     "eventsource": EVENTSOURCE,
     "htmlfile": htmlfile("cb"),
 }
-polling = pytest.mark.parametrize("transport", POLLING.values(), ids=POLLING.keys())
 streaming = pytest.mark.parametrize("transport", STREAMING.values(), ids=STREAMING.keys())
-every = pytest.mark.parametrize(
-    "transport", [*POLLING.values(), *STREAMING.values()], ids=[*POLLING, *STREAMING]
-)
+each_kind = pytest.mark.parametrize("transport", [XHR, XHR_STREAMING], ids=["polling", "streaming"])
 
 
 class Peer:
@@ -68,17 +65,23 @@ class Peer:
         return await self.running
 
 
+async def nothing_is_left() -> None:
+    """Wait until no other task runs."""
+    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+
+
 # polling
 
 
-@polling
+@pytest.mark.parametrize("transport", POLLING.values(), ids=POLLING.keys())
+@pytest.mark.parametrize("runs", [True, False], ids=["while it waits", "before it runs"])
 async def test_polling_response_begins_with_the_first_frame_and_has_it_alone(
-    transport: ResponseFormat,
+    transport: ResponseFormat, runs: bool
 ) -> None:
     peer = Peer(transport)
-    await turns()
-    assert peer.events == []
-
+    if runs:
+        await turns()
+        assert peer.events == []
     peer.response.write(b"o")
 
     assert peer.response.finishing
@@ -87,16 +90,7 @@ async def test_polling_response_begins_with_the_first_frame_and_has_it_alone(
     headers = dict(peer.events[0]["headers"])
     assert headers[b"content-length"] == b"%d" % len(peer.body)
     assert headers[b"cache-control"] == b"no-store"
-
-
-@polling
-async def test_frame_that_is_there_before_the_response_runs_is_in_it(
-    transport: ResponseFormat,
-) -> None:
-    peer = Peer(transport)
-    peer.response.write(b"o")
-    assert await peer.good_end()
-    assert peer.body == transport.wrap(b"o")
+    await nothing_is_left()
 
 
 async def test_polling_response_may_end_without_a_frame() -> None:
@@ -110,23 +104,15 @@ async def test_polling_response_may_end_without_a_frame() -> None:
 
 
 @streaming
-async def test_streaming_response_begins_at_once_with_the_prelude(
+async def test_streaming_response_has_its_prelude_at_once_and_each_frame_as_it_comes(
     transport: ResponseFormat,
 ) -> None:
     peer = Peer(transport)
     await eventually(lambda: len(peer.events) == 2)
     assert peer.body == transport.prelude
-    assert not peer.has_ended
-    peer.response.finish()
-    await peer.good_end()
-
-
-@streaming
-async def test_streaming_response_has_each_frame_as_it_comes(
-    transport: ResponseFormat,
-) -> None:
-    peer = Peer(transport)
     expected = transport.prelude
+    # the rest of the request is ignored
+    peer.arriving.put_nowait({"type": "http.request", "body": b"x", "more_body": True})
 
     for frame in (b"o", b'a["x"]', b"h"):
         peer.response.write(frame)
@@ -134,10 +120,12 @@ async def test_streaming_response_has_each_frame_as_it_comes(
         await eventually(lambda expected=expected: peer.body == expected)  # type: ignore[misc]
 
     assert not peer.response.finishing
+    assert await peer.response.is_there()
     peer.response.finish()
     assert await peer.good_end()
     assert peer.has_ended
     assert peer.body == expected
+    await nothing_is_left()
 
 
 @streaming
@@ -147,7 +135,6 @@ async def test_streaming_response_ends_in_order_when_it_is_large(
     peer = Peer(transport)
     frame = b'a["%s"]' % (b"x" * 1000)
     written = 0
-
     while not peer.response.finishing:
         peer.response.write(frame)
         written += 1
@@ -183,57 +170,31 @@ async def test_frames_that_come_while_the_server_waits_leave_together_and_in_ord
         b"f0\n",
         b"".join(b"f%d\n" % number for number in range(1, 50)),
     ]
+    for last in (b"f50", b"f51"):
+        peer.response.write(last)
     peer.response.finish()
     assert await peer.good_end()
-
-
-async def test_frames_written_before_the_end_are_in_the_response() -> None:
-    peer = Peer(XHR_STREAMING)
-    peer.response.write(b"f1")
-    peer.response.write(b"f2")
-    peer.response.finish()
-    assert await peer.good_end()
-    assert peer.body.endswith(b"f1\nf2\n")
+    assert peer.body.endswith(b"f50\nf51\n")
 
 
 # lost connections
 
 
-@every
+@each_kind
+@pytest.mark.parametrize("frames", [(), (b"o",)], ids=["no frame", "a frame that is not sent"])
 async def test_response_whose_peer_goes_is_not_a_good_end(
-    transport: ResponseFormat,
+    transport: ResponseFormat, frames: tuple[bytes, ...]
 ) -> None:
     peer = Peer(transport)
     await turns()
     peer.leave()
+    for frame in frames:
+        peer.response.write(frame)
     assert not await peer.good_end()
     assert not peer.has_ended
 
 
-@every
-async def test_frames_written_to_a_peer_that_has_gone_do_not_count_as_sent(
-    transport: ResponseFormat,
-) -> None:
-    peer = Peer(transport)
-    await turns()
-    peer.leave()
-    peer.response.write(b"o")
-    await turns(1)
-    assert not await peer.good_end()
-
-
-async def test_rest_of_the_request_is_ignored() -> None:
-    peer = Peer(XHR_STREAMING)
-    for _ in range(3):
-        peer.arriving.put_nowait({"type": "http.request", "body": b"x", "more_body": True})
-    await turns(10)
-    peer.response.write(b"o")
-    await eventually(lambda: peer.body.endswith(b"o\n"))
-    peer.response.finish()
-    assert await peer.good_end()
-
-
-@every
+@each_kind
 async def test_error_of_the_server_is_raised_and_nothing_goes_on(
     transport: ResponseFormat,
 ) -> None:
@@ -243,10 +204,10 @@ async def test_error_of_the_server_is_raised_and_nothing_goes_on(
     peer.response.finish()
     with pytest.raises(OSError, match="no socket"):
         await peer.good_end()
-    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
+    await nothing_is_left()
 
 
-@every
+@each_kind
 async def test_response_that_is_cancelled_leaves_nothing_behind(
     transport: ResponseFormat,
 ) -> None:
@@ -255,20 +216,4 @@ async def test_response_that_is_cancelled_leaves_nothing_behind(
     peer.running.cancel()
     with pytest.raises(asyncio.CancelledError):
         await peer.running
-    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
-
-
-@every
-async def test_response_that_ended_leaves_nothing_behind(transport: ResponseFormat) -> None:
-    peer = Peer(transport)
-    peer.response.write(b"o")
-    peer.response.finish()
-    assert await peer.good_end()
-    await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})
-
-
-async def test_response_of_this_process_is_there_until_it_ends() -> None:
-    peer = Peer(XHR_STREAMING)
-    assert await peer.response.is_there()
-    peer.response.finish()
-    await peer.good_end()
+    await nothing_is_left()

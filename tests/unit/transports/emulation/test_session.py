@@ -26,12 +26,6 @@ from tests.unit.transports.emulation.parts import (
 # receivers
 
 
-async def test_first_receiver_gets_the_open_frame(case: Case) -> None:
-    reading = await case.attach()
-    assert reading.frames == [OPEN]
-    assert not reading.finishing
-
-
 async def test_later_receivers_get_no_open_frame(case: Case) -> None:
     assert await case.poll() == OPEN
     reading = await case.attach()
@@ -160,13 +154,6 @@ class SlowReading(Reading):
 
 
 # timeouts
-
-
-async def test_session_that_no_receiver_opens_ends_after_five_seconds(
-    case: Case, clock: Clock
-) -> None:
-    await clock.advance(SESSION_TIMEOUT)
-    assert await case.poll() == ABANDONED
 
 
 async def test_session_without_a_receiver_ends_after_five_seconds(

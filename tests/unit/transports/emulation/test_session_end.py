@@ -42,11 +42,6 @@ async def test_frames_are_handled_in_their_order_also_over_several_sends(case: C
     assert ids_in(reading.frames) == [*range(1, 52)]
 
 
-async def test_empty_send_is_taken(case: Case) -> None:
-    await case.attach()
-    assert await case.say()
-
-
 async def test_bad_frame_closes_the_session_with_its_code_and_advice(case: Case) -> None:
     reading = await case.attach()
     assert await case.say("")
@@ -175,14 +170,6 @@ async def test_disconnect_is_the_last_frame_after_all_messages(
     assert data_in(reading.frames) == [1]
     assert reading.frames[-1] == FORCED
     assert [await subscribed.poll(), await subscribed.poll()] == [FORCED, FORCED]
-
-
-async def test_disconnect_without_a_receiver_is_sent_to_the_next_one(
-    subscribed: Case, node: Node
-) -> None:
-    await node.disconnect_user("")
-    assert await subscribed.poll() == FORCED
-    await eventually(lambda: not node.hub.clients)
 
 
 async def test_client_that_reads_too_slowly_is_disconnected(clock: Clock) -> None:

@@ -1,11 +1,13 @@
-"""A session whose client a hook may know by a cookie, and requests for it at any node."""
+"""A session that belongs to an auth session or to who bears its cookie: requests at any node."""
 
 from __future__ import annotations
+
+from typing import Any
 
 import pytest
 
 from realtime.cluster.direct import NodeID
-from realtime.node.hooks import NO_HANDSHAKE, Hooks
+from realtime.node.hooks import NO_HANDSHAKE, Handshake, Hooks
 from realtime.transports.emulation.ownership import Bearer
 from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayLink, RelayMessage
 from tests.unit.transports.emulation.nodes import Nodes
@@ -19,10 +21,17 @@ class CookieReader(Hooks):
     wants_handshake = True
 
 
-async def begin(nodes: Nodes, cookie: str, at: int = 0) -> tuple[Visitor, str]:
+class Logins(CookieReader):
+    """The cookie of a request is its auth session."""
+
+    def auth_session_of(self, handshake: Handshake) -> str:
+        return handshake.headers.get("cookie", "")
+
+
+async def begin(nodes: Nodes, hooks: Hooks, cookie: str, at: int = 0) -> tuple[Visitor, str]:
     """Begin a session with a cookie; returns its visitor, and the cookie that the response sets."""
     for node in nodes.nodes:
-        node.hooks = CookieReader()
+        node.hooks = hooks
     visitor = nodes.visitor()
     visitor.cookie = cookie
     request = visitor.receive(nodes.nodes[at], "xhr")
@@ -33,14 +42,22 @@ async def begin(nodes: Nodes, cookie: str, at: int = 0) -> tuple[Visitor, str]:
 
 @AT
 @pytest.mark.parametrize(
-    "cookie",
-    ["", "visitor=mallory", "visitor=alice", "realtime_session=guessed", "realtime_session="],
+    ("hooks", "cookie"),
+    [
+        (Logins(), ""),
+        (Logins(), "a=2"),
+        (CookieReader(), ""),
+        (CookieReader(), "visitor=mallory"),
+        (CookieReader(), "visitor=alice"),
+        (CookieReader(), "realtime_session=guessed"),
+        (CookieReader(), "realtime_session="),
+    ],
 )
 async def test_stranger_who_knows_the_name_neither_writes_nor_reads(
-    nodes: Nodes, at: int, cookie: str
+    nodes: Nodes, at: int, hooks: Hooks, cookie: str
 ) -> None:
     node = nodes.nodes[at]
-    visitor, _ = await begin(nodes, FIRST)
+    visitor, _ = await begin(nodes, hooks, FIRST)
     stranger = nodes.visitor()
     stranger.name, stranger.cookie = visitor.name, cookie
 
@@ -56,9 +73,30 @@ async def test_stranger_who_knows_the_name_neither_writes_nor_reads(
 
 
 @AT
+@pytest.mark.parametrize("hooks", [Logins(), CookieReader()])
+async def test_session_that_began_without_a_cookie_is_open_to_every_request(
+    nodes: Nodes, at: int, hooks: Hooks
+) -> None:
+    visitor, cookie = await begin(nodes, hooks, "")
+    visitor.cookie = "a=1"
+    assert cookie == ""
+    assert await visitor.say(nodes.nodes[at], CONNECT) == 204
+    assert ids_in([await visitor.poll(nodes.nodes[at])]) == [1]
+
+
+@AT
+async def test_session_that_has_ended_tells_every_request_so(nodes: Nodes, at: int) -> None:
+    visitor, _ = await begin(nodes, Logins(), "a=1")
+    await visitor.say(nodes.nodes[0], "{}")
+    assert (await visitor.poll(nodes.nodes[0])).startswith("c[3003,")
+    visitor.cookie = ""
+    assert (await visitor.poll(nodes.nodes[at])).startswith("c[3003,")
+
+
+@AT
 async def test_client_whose_other_cookies_change_goes_on(nodes: Nodes, at: int) -> None:
     """Sessions slide, load balancers and analytics write cookies at every response."""
-    visitor, cookie = await begin(nodes, FIRST)
+    visitor, cookie = await begin(nodes, CookieReader(), FIRST)
     value, *attributes = cookie.split("; ")
     assert attributes == ["Max-Age=86400", "HttpOnly"], "no path: that of the session counts"
     visitor.cookie = f"visitor=signed-anew; _analytics=2; {value}; realtime_session=of-a-subdomain"
@@ -68,25 +106,19 @@ async def test_client_whose_other_cookies_change_goes_on(nodes: Nodes, at: int) 
 
 @AT
 async def test_client_that_keeps_no_cookies_goes_on_with_its_own(nodes: Nodes, at: int) -> None:
-    visitor, _ = await begin(nodes, FIRST, at)
+    visitor, _ = await begin(nodes, CookieReader(), FIRST, at)
     assert await visitor.say(nodes.nodes[1 - at], CONNECT) == 204
 
 
-async def test_client_without_a_cookie_gets_none_and_has_the_name(nodes: Nodes) -> None:
-    visitor, cookie = await begin(nodes, "")
-    assert cookie == ""
-    assert await visitor.say(nodes.nodes[1], CONNECT) == 204
-
-
 async def test_each_session_has_a_cookie_of_its_own(nodes: Nodes) -> None:
-    first, cookie = await begin(nodes, FIRST)
-    _, other = await begin(nodes, FIRST)
+    first, cookie = await begin(nodes, CookieReader(), FIRST)
+    _, other = await begin(nodes, CookieReader(), FIRST)
     assert cookie != other
     first.cookie = other.partition(";")[0]
     assert await first.say(nodes.nodes[0], CONNECT) == 403
 
 
-async def test_program_with_a_token_is_known_by_it_or_by_the_cookie() -> None:
+def test_program_with_a_token_is_known_by_it_or_by_the_cookie() -> None:
     def bearer(**headers: str) -> Bearer:
         pairs = [(name.encode(), value.encode()) for name, value in headers.items()]
         return Bearer(CookieReader(), {"headers": pairs}, lambda: NO_HANDSHAKE)
@@ -100,22 +132,23 @@ async def test_program_with_a_token_is_known_by_it_or_by_the_cookie() -> None:
     assert not owner.sent(bearer(authorization="Bearer renewed"))
 
 
+@pytest.mark.parametrize(("hooks", "known"), [(Logins(), ()), (CookieReader(), ("",))])
 async def test_requests_that_an_older_node_relays_are_taken(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, hooks: Hooks, known: tuple[str, ...]
 ) -> None:
-    """It knows auth sessions only, and cannot say more."""
-    visitor, _ = await begin(nodes, FIRST)
+    """It knows auth sessions at most, and cannot say more."""
+    visitor, _ = await begin(nodes, hooks, FIRST)
     ask = RelayLink.ask
 
-    async def ask_as_before(
-        self: RelayLink, to: NodeID, question: RelayMessage, timeout: float = 2.0
-    ) -> bool:
+    def ask_as_before(self: RelayLink, to: NodeID, question: RelayMessage, *more: Any) -> Any:
         if isinstance(question, Attach):
-            question = Attach(question.session, question.receiver, question.limit, "")
+            question = Attach(question.session, question.receiver, question.limit, *known)
         elif isinstance(question, Deliver):
-            question = Deliver(question.session, question.frames, "")
-        return await ask(self, to, question, timeout)
+            question = Deliver(question.session, question.frames, *known)
+        return ask(self, to, question, *more)
 
     monkeypatch.setattr(RelayLink, "ask", ask_as_before)
+    relay = nodes.nodes[1]
 
-    assert await visitor.say(nodes.nodes[1], CONNECT) == 204
+    assert await visitor.say(relay, CONNECT) == 204
+    assert ids_in([await visitor.poll(relay)]) == [1]
