@@ -124,20 +124,6 @@ async def test_bodies_that_do_not_come_are_no_way_around_the_limit(serve: Serve)
     assert answers == [[late, *refused]] * len(servers)
 
 
-async def test_session_that_was_not_taken_is_taken_later(serve: Serve) -> None:
-    server = serve(**FULL)
-    path = "/connection/sockjs/000/same/xhr"
-    async with open_client(server.socket, token=connection_token("17")):
-        refused = (await ask(server, "POST", path, b"")).status
-
-    deadline = time.monotonic() + 20
-    while (taken := await ask(server, "POST", path, b"")).status == 503:
-        assert time.monotonic() < deadline, "the session was refused for ever"
-        await asyncio.sleep(0.01)
-
-    assert (refused, taken.status, taken.body) == (503, 200, b"o\n")
-
-
 async def is_taken(server: Server, method: str, path: str, forwarded: str) -> bool:
     """Whether a request that begins a connection gets one, by its status or its advice."""
     headers = {"X-Forwarded-For": forwarded, **(UPGRADE if "websocket" in path else {})}

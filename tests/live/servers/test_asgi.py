@@ -8,7 +8,7 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -27,22 +27,14 @@ from tests.server import API_KEY, ROOT, SECRET, Server
 BOTH_SERVERS = ["daphne", "uvicorn"]
 
 
-async def refusal(address: str, origin: str | None = None) -> int:
-    """Return the HTTP status with which a handshake is refused."""
-    with pytest.raises(InvalidStatus) as caught:
-        async with open_socket(address, proxy=None, origin=origin):  # type: ignore[arg-type]
-            pass
-    return caught.value.response.status_code
-
-
-async def turned_away(address: str) -> int:
+async def refused(address: str, **options: Any) -> int:
     """Return the HTTP status, or the close code, with which a client is turned away."""
     try:
-        async with open_socket(address, proxy=None) as socket:
+        async with open_socket(address, proxy=None, **options) as socket:
             await socket.wait_closed()
             return socket.close_code or 0
-    except InvalidStatus as refused:
-        return refused.response.status_code
+    except InvalidStatus as refusal:
+        return refusal.response.status_code
 
 
 # paths of the service and of the site
@@ -55,30 +47,18 @@ def test_pages_of_the_site_are_the_site_s(serve: Callable[..., Server], server_n
     assert post(server, method="GET", path="/nowhere", headers={}).status == 404
 
 
-@pytest.fixture(params=BOTH_SERVERS)
-def routed(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[SiteProcess]:
-    """A site with WebSocket routes of its own."""
-    application = "tests.site.asgi_own_routes:application"
-    environment = {
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "SERVICE_TOKEN_HMAC_SECRET_KEY": SECRET,
-        "SERVICE_API_KEY": API_KEY,
-    }
-    command = [*COMMANDS[request.param], application]
-    with site(command, LISTENING[request.param], environment) as process:
-        yield process
+OWN_ROUTES = "tests.site.asgi_own_routes:application"
+"""A site with WebSocket routes of its own."""
 
 
-async def test_websocket_routes_of_the_site_are_kept(routed: SiteProcess) -> None:
-    address = routed.socket.replace("/connection/websocket", "/echo")
-
-    async with (
-        open_socket(address, proxy=None) as own,
-        open_client(
-            routed.socket,
-            token=issue.connection_token(load({"token_hmac_secret_key": SECRET}), "17"),
-        ) as client,
-    ):
+@pytest.mark.parametrize("server_name", BOTH_SERVERS)
+async def test_websocket_routes_of_the_site_are_kept(
+    serve: Callable[..., Server], connect: Callable[..., Any], server_name: str
+) -> None:
+    server = serve(server=server_name, application=OWN_ROUTES)
+    client = await connect(server)
+    address = server.socket.replace("/connection/websocket", "/echo")
+    async with open_socket(address, proxy=None) as own:
         await own.send("h\xe9")
         assert await own.recv() == "h\xe9"
         await own.send("close")
@@ -91,34 +71,21 @@ async def test_websocket_routes_of_the_site_are_kept(routed: SiteProcess) -> Non
 
 
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
-@pytest.mark.parametrize(
-    "path", ["/", "/connection", "/connection/websocket/", "/connection/websocketx", "/hello"]
-)
 async def test_unknown_websocket_path_is_refused(
-    serve: Callable[..., Server], server_name: str, path: str
-) -> None:
-    server = serve(server=server_name)
-    status = await refusal(server.socket.replace("/connection/websocket", path))
-    assert status == 404
-
-
-@pytest.mark.parametrize("server_name", BOTH_SERVERS)
-async def test_disabled_websocket_is_an_unknown_path(
     serve: Callable[..., Server], server_name: str
 ) -> None:
-    server = serve(server=server_name, websocket_disable=True)
-    assert await refusal(server.socket) == 404
-    assert post(server, method="GET", path="/connection/websocket").status == 404
+    server = serve(server=server_name)
+    for path in ("/", "/connection", "/connection/websocket/", "/connection/websocketx", "/hello"):
+        address = server.socket.replace("/connection/websocket", path)
+        assert await refused(address) == 404, path
+    disabled = serve(server=server_name, websocket_disable=True)
+    assert await refused(disabled.socket) == 404
+    assert post(disabled, method="GET", path="/connection/websocket").status == 404
 
 
 @pytest.mark.parametrize("server_name", BOTH_SERVERS)
-@pytest.mark.parametrize("path", ["/api", "/api/"])
 async def test_site_without_the_url_of_the_api_has_no_api(
-    serve: Callable[..., Server],
-    connect: Callable[..., Any],
-    unique: str,
-    server_name: str,
-    path: str,
+    serve: Callable[..., Server], connect: Callable[..., Any], unique: str, server_name: str
 ) -> None:
     environment = {"DJANGO_SETTINGS_MODULE": "tests.site.settings_without_api"}
     server = serve(server=server_name, environment=environment)
@@ -126,7 +93,10 @@ async def test_site_without_the_url_of_the_api_has_no_api(
     await client.result("subscribe", {"channel": unique})
     publish = {"function": "publish", "arguments": [unique, 1]}
 
-    assert post(server, line("channels"), path=path).status == 404
+    assert [post(server, line("channels"), path=path).status for path in ("/api", "/api/")] == [
+        404,
+        404,
+    ]
     assert post(server, method="GET", path="/hello").body == b"hello"
     assert post(server, json.dumps(publish).encode(), path="/call/sync-view").status == 200
     assert await client.publication() == {"data": 1}
@@ -157,29 +127,37 @@ def post_to(process: SiteProcess, body: bytes, key: str = API_KEY) -> bytes:
 # broken options
 
 
-BROKEN: dict[str, dict[str, Any]] = {
-    "recovery without history": {"history_recover": True},
-    "wrong type": {"client_channel_limit": "many"},
-    "unknown option": {"histroy_size": 5},
-    "bad namespace": {"namespaces": [{"name": "x"}]},
-    "key that is none": {"token_rsa_public_key": "nonsense"},
-    "bad pattern": {"allowed_origins": ["https://[abc"]},
+BROKEN: dict[str, tuple[dict[str, Any], str]] = {
+    "recovery without history": ({"history_recover": True}, "history_recover"),
+    "wrong type": ({"client_channel_limit": "many"}, "client_channel_limit"),
+    "unknown option": ({"histroy_size": 5}, "histroy_size"),
+    "bad namespace": ({"namespaces": [{"name": "x"}]}, "Namespace name 'x'"),
+    "key that is none": ({"token_rsa_public_key": "nonsense"}, "token_rsa_public_key"),
+    "bad pattern": ({"allowed_origins": ["https://[abc"]}, "https://[abc"),
 }
+"""Options, and what the log names."""
 
 
-@pytest.mark.parametrize("options", BROKEN.values(), ids=BROKEN)
-@pytest.mark.parametrize("server_name", BOTH_SERVERS)
-async def test_broken_options_are_logged_and_leave_the_site_s_pages_alone(
-    own_server: Callable[..., Server], server_name: str, options: dict[str, Any]
+@pytest.mark.parametrize(
+    ("broken", "server_name"), [*((name, "daphne") for name in BROKEN), ("bad pattern", "uvicorn")]
+)
+async def test_broken_options_are_logged_and_leave_the_site_alone(
+    own_server: Callable[..., Server], broken: str, server_name: str
 ) -> None:
-    server = own_server(server=server_name, **options)
+    options, named = BROKEN[broken]
+    server = own_server(server=server_name, application=OWN_ROUTES, **options)
+    echo = server.socket.replace("/connection/websocket", "/echo")
     for _ in range(2):
         answer = post(server, method="GET", path="/hello", headers={})
         assert (answer.status, answer.body) == (200, b"hello")
-    assert await turned_away(server.socket) in (503, 3004)
+        async with open_socket(echo, proxy=None) as own:
+            await own.send("hi")
+            assert await own.recv() == "hi"
+        assert await refused(server.socket, origin="https://a") in (503, 3004)
     assert post(server, line("info")).status == 503
     assert server.log.count("Could not start the real-time service") == 1
-    assert post(server, method="GET", path="/hello", headers={}).status == 200
+    assert named in server.log
+    assert "Traceback" not in server.log
 
 
 ELSEWHERE: dict[str, Any] = {
@@ -212,41 +190,11 @@ async def test_with_broken_options_every_path_of_the_service_is_unavailable(
     sockets = ("/ws", "/connection/sockjs/0/1/websocket", "/connection/uni_websocket")
     for path in sockets:
         address = server.socket.replace("/connection/websocket", path)
-        assert await turned_away(address) == 503
+        assert await refused(address) == 503
     assert post(server, method="GET", path="/health/ready", headers={}).status == 503
     assert post(server, method="GET", path="/hello", headers={}).status == 200
     assert server.log.count("Could not start the real-time service") == 1
     assert "sockjs_handler_prefix" in server.log
-    assert "Traceback" not in server.log
-
-
-@pytest.mark.parametrize("broken", ["unknown option", "key that is none", "bad pattern"])
-@pytest.mark.parametrize("server_name", BOTH_SERVERS)
-async def test_broken_options_leave_the_site_s_websocket_routes_alone(
-    own_server: Callable[..., Server], server_name: str, broken: str
-) -> None:
-    application = "tests.site.asgi_own_routes:application"
-    server = own_server(server=server_name, application=application, **BROKEN[broken])
-    address = server.socket.replace("/connection/websocket", "/echo")
-
-    for _ in range(2):
-        async with open_socket(address, proxy=None) as own:
-            await own.send("hi")
-            assert await own.recv() == "hi"
-
-    assert server.log.count("Could not start the real-time service") == 1
-    assert "Traceback" not in server.log
-
-
-@pytest.mark.parametrize("server_name", BOTH_SERVERS)
-async def test_bad_origin_pattern_is_logged_once_and_not_at_every_handshake(
-    own_server: Callable[..., Server], server_name: str
-) -> None:
-    server = own_server(server=server_name, **BROKEN["bad pattern"])
-    for _ in range(3):
-        assert await refusal(server.socket, origin="https://a") in (403, 404, 503)
-    assert "https://[abc" in server.log
-    assert server.log.count("Could not start the real-time service") == 1
     assert "Traceback" not in server.log
 
 
@@ -349,14 +297,8 @@ async def test_ready_site_is_served_by_runserver(tmp_path: Path, unique: str) ->
                 3012,
                 '{"reason":"force disconnect","reconnect":false}',
             )
+        async with open_client(process.socket, token=token) as client:
+            stopped = asyncio.create_task(asyncio.to_thread(process.stop))
+            assert await client.closed() == SHUTDOWN
+            await stopped
         assert "Traceback" not in process.log
-
-
-async def test_runserver_closes_clients_with_shutdown_when_it_ends(tmp_path: Path) -> None:
-    process = SiteProcess(RUNSERVER, LISTENING["daphne"], ready_site(tmp_path))
-    secret = (tmp_path / "token_hmac_secret_key").read_text().strip()
-    token = issue.connection_token(load({"token_hmac_secret_key": secret}), "17")
-    async with open_client(process.socket, token=token) as client:
-        stopped = asyncio.create_task(asyncio.to_thread(process.stop))
-        assert await client.closed() == SHUTDOWN
-        await stopped
