@@ -44,7 +44,6 @@ LONGEST = (
     "tests/live/js_client/test_js_client_private.py",
     "tests/live/sockjs/test_sockjs_cluster_ends.py",
     "tests/testing/test_plugin.py",
-    "tests/live/sockjs/test_sockjs_cluster_churn.py",
     "tests/live/servers/test_servers.py",
     "tests/live/servers/test_asgi.py",
     "tests/live/tools/test_doctor.py",

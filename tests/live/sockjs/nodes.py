@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-import time
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from itertools import cycle
 from typing import Any
 
@@ -20,7 +19,6 @@ from tests.live.sockjs.client import (
     Transport,
     replies,
 )
-from tests.redis_server import RedisServer
 from tests.server import Server
 
 TIMEOUT = 20.0
@@ -30,8 +28,6 @@ NODES: Options = {
     "client_insecure": True,
     "v3_use_offset": True,
     "namespaces": [
-        {"name": "plain"},
-        {"name": "present", "presence": True},
         {
             "name": "long",
             "publish": True,
@@ -55,23 +51,20 @@ def four_servers(shared_cluster: Cluster) -> list[Server]:
 
 
 class Wanderer(Session):
-    """A session whose requests go to random servers."""
+    """A session whose requests go to several servers."""
 
     def __init__(self, receiving: Iterable[Server], sending: Iterable[Server] = ()) -> None:
         """`receiving`: the servers that requests come to, again and again from the first one.
         `sending`: those that requests come to that send, where they are others."""
-        receiving = list(receiving)
-        super().__init__(receiving[0])
-        self._receiving = cycle(receiving)
-        self._sending = cycle(list(sending)) if sending else self._receiving
+        super().__init__(next(iter(receiving)))
+        self.move(receiving, sending)
         self.received: list[Any] = []
         """The data of the publications that polls received, in order."""
 
     def move(self, receiving: Iterable[Server], sending: Iterable[Server] = ()) -> None:
         """From now on, requests come to these servers."""
-        receiving = list(receiving)
         self._receiving = cycle(receiving)
-        self._sending = cycle(list(sending)) if sending else self._receiving
+        self._sending = cycle(sending) if sending else self._receiving
 
     async def ask(self, transport: Transport = XHR, **headers: str) -> Exchange:
         self.server = next(self._receiving)
@@ -115,17 +108,3 @@ async def publish_all(server: Server, channel: str, values: Iterable[Any]) -> No
     commands = b"".join(line("publish", {"channel": channel, "data": value}) for value in values)
     answer = await asyncio.to_thread(post, server, commands)
     assert all(reply == {"result": {}} for reply in answer.replies), answer
-
-
-async def eventually(condition: Callable[[], bool], what: str) -> None:
-    """Poll a condition that no event announces; the event loop runs meanwhile."""
-    deadline = time.monotonic() + TIMEOUT
-    while not await asyncio.to_thread(condition):
-        assert time.monotonic() < deadline, f"{what} did not come true in {TIMEOUT} s"
-        await asyncio.sleep(0.02)
-
-
-def claims(redis: RedisServer, prefix: str) -> list[str]:
-    """Return the names of the sessions that a node owns."""
-    with redis.client() as client:
-        return [key.decode() for key in client.scan_iter(f"{prefix}:owner:sockjs.*", count=1000)]

@@ -36,9 +36,6 @@ TRANSPORTS = ("websocket", *STREAMING, *POLLING)
 OWN_ORIGIN_ONLY = ("htmlfile", "jsonp-polling")
 """Browsers send no Origin for frames and scripts: with `allowed_origins` it must be the same."""
 
-GONE = ("xdr-streaming", "xdr-polling")
-"""They need an object that only Internet Explorer had."""
-
 NONE_LEFT = {"code": 2000, "reason": "All transports failed"}
 
 
@@ -97,7 +94,10 @@ def other_origin(server: Server) -> str:
 
 
 def exchange(page: Page, server: Server, transport: str, unique: str) -> None:
-    """Everything a page wants of a transport; the page may be of any origin."""
+    """Everything a page wants of a transport; the page may be of any origin.
+
+    Responses end after 128 KiB; another one follows.
+    """
     channel = f"chat:{unique}"
     odd = ["100% %41 %zz", "a+b&d=1;", "</script>", "é 🚀 \u2028\ufffe"]
 
@@ -112,6 +112,11 @@ def exchange(page: Page, server: Server, transport: str, unique: str) -> None:
     for text in odd:
         server.publish(channel, text)
     assert page.publications(len(odd)) == odd
+    large = [f"{number} " + "x" * 50_000 for number in range(8)]
+    for text in large:
+        server.publish(channel, text)
+    assert page.publications(len(large)) == large
+    assert page.run("return events") == []
 
     server.api("disconnect", user=unique)
     assert page.event("disconnect") == {"reason": "force disconnect", "reconnect": False}
@@ -131,23 +136,6 @@ def test_page_of_another_origin_exchanges_messages(
 ) -> None:
     page.open(other_origin(server))
     exchange(page, server, transport, unique)
-
-
-@pytest.mark.parametrize("transport", STREAMING)
-def test_response_that_is_full_is_followed_by_another_one(
-    page: Page, server: Server, transport: str, unique: str
-) -> None:
-    """Responses end after 128 KiB."""
-    page.start(server.address, unique, sockjsTransports=[transport])
-    page.run("subscribe(arguments[0])", unique)
-    page.event("subscribe")
-    texts = [f"{number} " + "x" * 50_000 for number in range(8)]
-
-    for text in texts:
-        server.publish(unique, text)
-
-    assert page.publications(len(texts)) == texts
-    assert page.run("return events") == []
 
 
 @pytest.mark.parametrize("transport", [*STREAMING, *POLLING])
@@ -171,24 +159,7 @@ def test_session_of_a_visitor_with_cookies_goes_on_while_they_change(
     assert page.run("return events") == []
 
 
-@pytest.mark.parametrize("transport", [name for name in TRANSPORTS if name.startswith("iframe")])
-def test_page_in_our_iframe_may_begin_though_our_origin_is_not_listed(
-    page: Page, serve: Callable[..., Server], transport: str, unique: str
-) -> None:
-    server = serve(**OPTIONS | {"allowed_origins": ["http://localhost:*"]})
-    page.open(other_origin(server))
-    exchange(page, server, transport, unique)
-
-
 # what cannot be
-
-
-@pytest.mark.parametrize("transport", GONE)
-def test_transport_whose_object_the_browser_does_not_have_is_not_tried(
-    page: Page, server: Server, transport: str
-) -> None:
-    assert page.run("return typeof XDomainRequest") == "undefined"
-    assert page.end_of_session(server.address, transport) == NONE_LEFT
 
 
 @pytest.mark.parametrize("transport", OWN_ORIGIN_ONLY)
