@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import queue
 import socket
 from collections.abc import Iterator
 from typing import Any
@@ -16,41 +15,16 @@ from twisted.internet.testing import MemoryReactorClock, StringTransport
 from realtime.asgi import application
 from realtime.transports.asgi import Receive, Scope, Send
 from realtime.transports.servers import daphne
-from realtime.transports.servers.daphne_protocol import AdvisingProtocol, ProtocolOfFactory
+from realtime.transports.servers.daphne_protocol import AdvisingProtocol
+from tests.unit.transports.client_frames import HEAD
+from tests.unit.transports.daphne_connections import DaphneServer
 
 LARGE = bytes(4_000_000)
 
 
-HANDSHAKE = (
-    b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
-    b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n"
-)
-
-
-class DaphneServer:
-    """What a connection needs of daphne's server."""
-
-    root_path = ""
-    proxy_forwarded_address_header = None
-
-    def __init__(self) -> None:
-        self.events: queue.SimpleQueue[dict[str, Any]] = queue.SimpleQueue()
-
-    def protocol_connected(self, protocol: WebSocketProtocol) -> None:
-        pass
-
-    def create_application(self, protocol: WebSocketProtocol, scope: dict[str, Any]) -> Any:
-        return self.events
-
-    def log_action(self, *args: Any) -> None:
-        pass
-
-
 def make_factory(**options: Any) -> WebSocketFactory:
-    """A factory of daphne, with our protocol."""
-    factory = type("Factory", (WebSocketFactory,), {"protocol": ProtocolOfFactory()})(
-        DaphneServer(), reactor=MemoryReactorClock()
-    )
+    """A factory of daphne, with the protocol of the service."""
+    factory = DaphneServer().ws_factory
     factory.setProtocolOptions(**options)
     return factory
 
@@ -62,7 +36,7 @@ def open_connection(factory: WebSocketFactory, transport: Any) -> AdvisingProtoc
     protocol._raw_query_string = b""
     transport.protocol = protocol
     protocol.makeConnection(transport)
-    protocol.dataReceived(HANDSHAKE)
+    protocol.dataReceived(HEAD)
     protocol.serverAccept()
     assert protocol.state == protocol.STATE_OPEN
     return protocol
@@ -113,49 +87,43 @@ def received(peer: socket.socket) -> bytes:
     return data
 
 
+Ends = tuple[socket.socket, socket.socket]
+
+
 def test_idle_socket_takes_the_frame_at_once(
-    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
+    protocol: AdvisingProtocol, transport: Server, ends: Ends
 ) -> None:
     assert protocol.write_frame(b"frame") == 0
-    assert received(ends[1]) == b"frame"
-    assert buffered(transport) == b""
+    assert (received(ends[1]), buffered(transport)) == (b"frame", b"")
 
 
 def test_what_the_socket_does_not_take_is_buffered(
-    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
+    protocol: AdvisingProtocol, transport: Server, ends: Ends
 ) -> None:
     frame = b"begin" + LARGE + b"end"
-    backlog = protocol.write_frame(frame)
-    assert backlog == len(buffered(transport)) > 0
+    assert protocol.write_frame(frame) == len(buffered(transport)) > 0
     assert received(ends[1]) + buffered(transport) == frame
 
 
-def test_frame_goes_behind_what_is_buffered(
-    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
+@pytest.mark.parametrize("earlier", [b"earlier ", LARGE], ids=["buffered", "being written"])
+def test_frame_goes_behind_what_the_transport_has(
+    protocol: AdvisingProtocol, transport: Server, ends: Ends, earlier: bytes
 ) -> None:
-    transport.write(b"earlier ")
-    assert protocol.write_frame(b"frame") == len(b"earlier frame")
-    assert received(ends[1]) == b""
-    assert buffered(transport) == b"earlier frame"
-
-
-def test_frame_goes_behind_what_the_transport_is_writing(
-    protocol: AdvisingProtocol, transport: Server, ends: tuple[socket.socket, socket.socket]
-) -> None:
-    transport.write(LARGE)
-    transport.doWrite()
-    assert transport.dataBuffer
-    assert not transport._tempDataBuffer
-    backlog = protocol.write_frame(b"frame")
-    assert backlog == len(buffered(transport)) > len(b"frame")
-    assert received(ends[1]) + buffered(transport) == LARGE + b"frame"
+    transport.write(earlier)
+    if earlier is LARGE:
+        transport.doWrite()
+        assert transport.dataBuffer
+        assert not transport._tempDataBuffer
+    assert protocol.write_frame(b"frame") == len(buffered(transport)) > len(b"frame")
+    assert received(ends[1]) + buffered(transport) == earlier + b"frame"
+    assert buffered(transport).endswith(b"frame" if earlier is LARGE else b"earlier frame")
 
 
 @pytest.mark.parametrize("state", ["disconnecting", "not connected", "socket closed"])
 def test_socket_is_left_to_the_transport(
     protocol: AdvisingProtocol,
     transport: Server,
-    ends: tuple[socket.socket, socket.socket],
+    ends: Ends,
     state: str,
 ) -> None:
     match state:
@@ -191,7 +159,7 @@ def test_frames_are_left_to_autobahn_where_it_masks_them(transport: Server) -> N
 def test_nothing_is_written_at_the_wrong_moment(
     protocol: AdvisingProtocol,
     transport: Server,
-    ends: tuple[socket.socket, socket.socket],
+    ends: Ends,
     moment: str,
 ) -> None:
     match moment:
@@ -225,7 +193,7 @@ def test_nothing_is_written_at_the_wrong_moment(
 )
 def test_events_of_any_application_are_framed(
     protocol: AdvisingProtocol,
-    ends: tuple[socket.socket, socket.socket],
+    ends: Ends,
     message: dict[str, Any],
     wire: bytes,
 ) -> None:
@@ -246,7 +214,7 @@ def masked(data: bytes, *, first: int = 0x82, announced: int | None = None) -> b
 def events(protocol: AdvisingProtocol) -> list[dict[str, Any]]:
     """What the application has got but for the connect event."""
     waiting = protocol.application_queue
-    return [waiting.get() for _ in range(waiting.qsize())][1:]
+    return [waiting.get_nowait() for _ in range(waiting.qsize())][1:]
 
 
 @pytest.mark.parametrize(

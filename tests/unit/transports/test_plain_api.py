@@ -209,19 +209,7 @@ async def test_requests_of_a_peer_that_reads_no_responses_are_left_to_twisted(
     assert server.connections == {}
 
 
-async def test_application_hears_that_the_peer_has_gone(
-    connection: DaphneConnection, site: Site, server: DaphneServer
-) -> None:
-    connection.send(POST)
-    await eventually(lambda: bool(site.events))
-    connection.transport.protocol._channel.connectionLost(None)
-    site.answer(b"answer")
-    await eventually(lambda: len(site.events) == 2)
-    assert site.events[1] == {"type": "http.disconnect"}
-    await eventually(lambda: not server.connections)
-
-
-async def test_daphne_sees_which_applications_outlive_their_connections(
+async def test_application_hears_that_the_peer_has_gone_and_daphne_that_it_goes_on(
     connection: DaphneConnection, site: Site, server: DaphneServer
 ) -> None:
     connection.send(POST)
@@ -231,6 +219,9 @@ async def test_daphne_sees_which_applications_outlive_their_connections(
     connection.transport.protocol._channel.connectionLost(None)
     assert "disconnected" in running  # then daphne ends it, if it takes too long
     site.answer(b"answer")
+    await eventually(lambda: len(site.events) == 2)
+    assert site.events[1] == {"type": "http.disconnect"}
+    await eventually(lambda: not server.connections)
 
 
 async def test_lost_request_leaves_nothing_to_the_garbage_collector(
@@ -286,22 +277,15 @@ async def test_failed_application_is_a_500(
 
 
 @pytest.mark.parametrize(
-    ("data", "plain"),
-    [
-        (POST, True),
-        (POST.replace(b"/api", b"/site"), False),
-        (POST.replace(b"Accept: */*", b"Daphne-Root-Path: /a"), False),
-        (POST.replace(b"POST /", b"\r\nPOST /"), False),
-    ],
-    ids=["of the API", "of the site", "with a root path", "behind a line break"],
+    ("what", "instead"),
+    [(b"/api", b"/site"), (b"Accept: */*", b"Daphne-Root-Path: /a"), (b"POST /", b"\r\nPOST /")],
+    ids=["of the site", "with a root path", "behind a line break"],
 )
 async def test_only_plain_requests_of_the_api_are_answered_at_once(
-    connection: DaphneConnection, server: DaphneServer, data: bytes, plain: bool
+    connection: DaphneConnection, server: DaphneServer, what: bytes, instead: bytes
 ) -> None:
-    connection.send(data)
-    assert bool(server.connections) is plain
-    for running in server.connections.values():
-        running["application_instance"].cancel()
+    connection.send(POST.replace(what, instead))
+    assert server.connections == {}
 
 
 @pytest.mark.parametrize(

@@ -99,13 +99,6 @@ async def test_rest_goes_on_also_when_the_waiting_is_over_before_its_task_starts
     assert server.steps == ["begun", "sent", "ended"]
 
 
-async def test_bare_turn_of_the_loop_is_waited_for(server: Server) -> None:
-    task, _ = in_task(server.after_a_turn())
-    assert server.steps == ["begun"]
-    await task
-    assert server.steps == ["begun", "sent"]
-
-
 async def test_send_may_wait_many_times(server: Server) -> None:
     task, done = in_task(server.in_many_steps())
     await turns(10)

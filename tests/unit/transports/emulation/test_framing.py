@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
-import pytest
-
 from realtime.node.hooks import NO_HANDSHAKE
 from realtime.node.node import Node
 from realtime.protocol.frames import Frame
@@ -27,57 +23,30 @@ def bye(code: int, reason: str) -> bytes:
     return b"bye %d %s\n" % (code, reason.encode())
 
 
-@pytest.fixture
-def session(node: Node) -> EmulatedSession:
-    return open_session(node, lambda: None)
-
-
-def open_session(node: Node, forget: Callable[[], None]) -> EmulatedSession:
-    return EmulatedSession(
+async def test_session_writes_what_its_framing_says_and_nothing_else(
+    node: Node, clock: Clock
+) -> None:
+    forgotten: list[None] = []
+    session = EmulatedSession(
         node,
         Framing("lines", b"", b"", lines, bye),
         NO_HANDSHAKE,
         heartbeat_delay=HEARTBEAT_DELAY,
         ended=lambda: None,
-        forget=forget,
+        forget=lambda: forgotten.append(None),
     )
-
-
-async def test_nothing_is_written_before_there_is_a_message(session: EmulatedSession) -> None:
-    reading = Reading()
-    await session.attach(reading)
-    assert reading.frames == []
-    assert session.ready
-    assert session.name == "lines"
-
-
-async def test_messages_are_written_as_the_framing_says(session: EmulatedSession) -> None:
-    reading = Reading()
-    await session.attach(reading)
-    assert await session.deliver([CONNECT.encode()])
-    await eventually(lambda: bool(reading.frames))
-    [frame] = reading.frames
-    assert frame.startswith('- {"id":1,')
-
-
-async def test_quiet_stream_gets_no_heartbeat(session: EmulatedSession, clock: Clock) -> None:
-    reading = Reading()
+    reading, late = Reading(), Reading()
     await session.attach(reading)
     await clock.advance(2 * HEARTBEAT_DELAY)
-    assert reading.frames == []
+    assert (session.name, session.ready, reading.frames) == ("lines", True, [])
 
-
-async def test_end_of_a_session_is_written_as_the_framing_says(node: Node, clock: Clock) -> None:
-    forgotten: list[None] = []
-    session = open_session(node, lambda: forgotten.append(None))
-    reading = Reading()
-    await session.attach(reading)
+    assert await session.deliver([CONNECT.encode()])
+    await eventually(lambda: bool(reading.frames))
+    assert reading.frames[0].startswith('- {"id":1,')
 
     session.closed()
-    late = Reading()
     await session.attach(late)
-
-    assert reading.frames == late.frames == [bye(*INTERRUPTED).decode()]
+    assert reading.frames[1:] == late.frames == [bye(*INTERRUPTED).decode()]
     assert reading.finishing
     await clock.advance(SESSION_TIMEOUT)
     assert forgotten == [None]

@@ -134,7 +134,7 @@ def test_program_with_a_token_is_known_by_it_or_by_the_cookie() -> None:
 
 @pytest.mark.parametrize(("hooks", "known"), [(Logins(), ()), (CookieReader(), ("",))])
 async def test_requests_that_an_older_node_relays_are_taken(
-    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, hooks: Hooks, known: tuple[str, ...]
+    nodes: Nodes, monkeypatch: pytest.MonkeyPatch, hooks: Hooks, known: Any
 ) -> None:
     """It knows auth sessions at most, and cannot say more."""
     visitor, _ = await begin(nodes, hooks, FIRST)
