@@ -49,6 +49,8 @@ KINDS = {
     "socket": Kind(head("GET /connection/websocket", UPGRADE), ["101 3001"]),
     "api": Kind(head("POST /api/info", KEY, "{}"), ["200"]),
     "ready": Kind(head("GET /realtime/ready", {}), ["200", "503"]),
+    # nothing restarts the process
+    "live": Kind(head("GET /realtime/live", {}), ["200"]),
     "page": Kind(head("GET /hello", {}), ["200"]),
 }
 

@@ -12,7 +12,6 @@ import pytest
 from realtime.node.drain import CLOSE_AT_ONCE
 from tests.conftest import connection_token
 from tests.live.configurations import SHUTDOWN, Connect, Serve
-from tests.live.monitoring.scraping import health
 from tests.live.raw_http import open_exchange, request
 from tests.live.server_ways import WAYS
 from tests.live.sockjs import client as sockjs
@@ -87,22 +86,6 @@ async def repeat_signal(pid: int) -> None:
     while True:
         os.kill(pid, signal.SIGTERM)
         await asyncio.sleep(0.2)
-
-
-async def test_client_that_comes_during_the_drain_is_sent_away(
-    own_server: Serve, connect: Connect
-) -> None:
-    server = own_server(drain_seconds=LONG, health=True)
-    before = health(server, "/ready")
-    first = [await connect(server) for _ in range(CLOSE_AT_ONCE + 1)]
-
-    os.kill(server.pid, signal.SIGTERM)
-    assert await first[0].closed() == SHUTDOWN
-    newcomer = await connect(server, connected=False)
-
-    assert await newcomer.closed() == SHUTDOWN
-    # a load balancer sends no more clients, and nothing restarts the process
-    assert (before, health(server, "/ready"), health(server, "/live")) == (200, 503, 200)
 
 
 async def test_requests_are_answered_during_the_drain_and_end_their_connection(
