@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import uuid
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -32,6 +32,12 @@ STREAMS = (
 SENDS = ("/emulation", "/connection/sockjs/0/s/xhr_send", "/connection/sockjs/0/s/jsonp_send")
 API = ("/api", "/api/publish")
 HALF = 60_000
+
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    async with open_node(clock, **OPTIONS) as opened:
+        yield opened
 
 
 class Half:
@@ -80,31 +86,29 @@ class Half:
 
 @pytest.mark.parametrize("path", [*STREAMS, *SENDS, *API])
 async def test_body_that_does_not_come_is_answered_and_the_connection_closed(
-    clock: Clock, path: str
+    clock: Clock, node: Node, path: str
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        request = Half(node, path)
-        await request.part(1)
-        await clock.advance(BODY_TIMEOUT - 1)
-        await request.part(1)
-        assert not request.task.done()
+    request = Half(node, path)
+    await request.part(1)
+    await clock.advance(BODY_TIMEOUT - 1)
+    await request.part(1)
+    assert not request.task.done()
 
-        await clock.advance(2)
+    await clock.advance(2)
 
-        await eventually(request.task.done)
-        assert (request.status, request.headers[b"connection"]) == (408, b"close")
-        assert (node.admission.arriving, Incoming.held_bytes) == (0, 0)
+    await eventually(request.task.done)
+    assert (request.status, request.headers[b"connection"]) == (408, b"close")
+    assert (node.admission.arriving, Incoming.held_bytes) == (0, 0)
 
 
-async def test_body_gets_time_for_what_has_come(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        request = Half(node, STREAMS[0])
-        await request.part(2 * BODY_RATE)
-        await clock.advance(BODY_TIMEOUT + 1)
-        assert not request.task.done()
-        await clock.advance(1)
-        await eventually(request.task.done)
-        assert request.status == 408
+async def test_body_gets_time_for_what_has_come(clock: Clock, node: Node) -> None:
+    request = Half(node, STREAMS[0])
+    await request.part(2 * BODY_RATE)
+    await clock.advance(BODY_TIMEOUT + 1)
+    assert not request.task.done()
+    await clock.advance(1)
+    await eventually(request.task.done)
+    assert request.status == 408
 
 
 @pytest.mark.parametrize("path", STREAMS)
@@ -128,45 +132,43 @@ async def test_connection_is_refused_before_its_body_comes(clock: Clock, path: s
 
 
 @pytest.mark.parametrize("path", [*STREAMS, *SENDS])
-async def test_bodies_in_parts_hold_no_more_than_the_bound(clock: Clock, path: str) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        path = path.replace("/s/", f"/{uuid.uuid4().hex}/")
-        waiting = [Half(node, path) for _ in range(HELD_MAX_BYTES // HALF)]
-        for request in waiting:
-            await request.part(HALF)
-        trusted = Half(node, "/api")
-        await trusted.part(HALF)
+async def test_bodies_in_parts_hold_no_more_than_the_bound(node: Node, path: str) -> None:
+    path = path.replace("/s/", f"/{uuid.uuid4().hex}/")
+    waiting = [Half(node, path) for _ in range(HELD_MAX_BYTES // HALF)]
+    for request in waiting:
+        await request.part(HALF)
+    trusted = Half(node, "/api")
+    await trusted.part(HALF)
 
-        one_more = Half(node, path)
-        await one_more.part(HALF)
+    one_more = Half(node, path)
+    await one_more.part(HALF)
 
-        await eventually(one_more.task.done)
-        assert (one_more.status, one_more.headers[b"connection"]) == (503, b"close")
-        assert not any(request.task.done() for request in (*waiting, trusted))
-        for request in (*waiting, trusted):
-            await request.leave()
-        assert (node.admission.arriving, Incoming.held_bytes) == (0, 0)
+    await eventually(one_more.task.done)
+    assert (one_more.status, one_more.headers[b"connection"]) == (503, b"close")
+    assert not any(request.task.done() for request in (*waiting, trusted))
+    for request in (*waiting, trusted):
+        await request.leave()
+    assert (node.admission.arriving, Incoming.held_bytes) == (0, 0)
 
 
 @pytest.mark.parametrize("path", [*STREAMS, *SENDS])
-async def test_largest_body_makes_room_for_smaller_ones(clock: Clock, path: str) -> None:
+async def test_largest_body_makes_room_for_smaller_ones(node: Node, path: str) -> None:
     """A few strangers who keep large bodies open do not keep others from sending."""
-    async with open_node(clock, **OPTIONS) as node:
-        path = path.replace("/s/", f"/{uuid.uuid4().hex}/")
-        share = HELD_MAX_BYTES // 8 - 1
-        strangers = [Half(node, SENDS[1]) for _ in range(7)]
-        for stranger in strangers:
-            await stranger.part(share)
-        largest = Half(node, SENDS[1])
-        await largest.part(HELD_MAX_BYTES - 7 * share)
-        small = Half(node, path)
+    path = path.replace("/s/", f"/{uuid.uuid4().hex}/")
+    share = HELD_MAX_BYTES // 8 - 1
+    strangers = [Half(node, SENDS[1]) for _ in range(7)]
+    for stranger in strangers:
+        await stranger.part(share)
+    largest = Half(node, SENDS[1])
+    await largest.part(HELD_MAX_BYTES - 7 * share)
+    small = Half(node, path)
 
-        await small.part(HALF // 2)
-        await small.part(HALF // 2)
+    await small.part(HALF // 2)
+    await small.part(HALF // 2)
 
-        await eventually(largest.task.done)
-        assert (largest.status, largest.headers[b"connection"]) == (503, b"close")
-        assert not any(request.task.done() for request in (*strangers, small))
-        for request in (*strangers, small):
-            await request.leave()
-        assert (node.admission.arriving, Incoming.held_bytes) == (0, 0)
+    await eventually(largest.task.done)
+    assert (largest.status, largest.headers[b"connection"]) == (503, b"close")
+    assert not any(request.task.done() for request in (*strangers, small))
+    for request in (*strangers, small):
+        await request.leave()
+    assert (node.admission.arriving, Incoming.held_bytes) == (0, 0)

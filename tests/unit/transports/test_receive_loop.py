@@ -4,29 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import sys
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
 
-from realtime.config.reader import load
-from realtime.engine.memory import MemoryEngine
-from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.timers import Timers
+from realtime.node.node import Node
 from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer
 from realtime.transports.websocket import WebSocketConsumer
-from tests.unit.node.node_parts import Connection, stop
+from tests.unit.node.node_parts import Connection
 from tests.unit.parts import Clock, turns
 from tests.unit.transports.emulation.parts import open_node
-
-
-@pytest.fixture
-async def node(clock: Clock) -> AsyncIterator[Node]:
-    node = Node(load({"client_insecure": True}), MemoryEngine(Timers(asyncio.get_running_loop())))
-    await node.start()
-    yield node
-    await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
 @pytest.mark.parametrize(

@@ -42,20 +42,10 @@ async def test_claims_are_renewed_after_an_outage_and_until_then_sessions_are_no
 # at the same time
 
 
-async def test_two_first_requests_at_one_node_make_one_session(nodes: Nodes) -> None:
-    one, _ = nodes.nodes
+@pytest.mark.parametrize("second", [0, 1], ids=["one node", "two nodes"])
+async def test_two_first_requests_make_one_session(nodes: Nodes, second: int) -> None:
     visitor = nodes.visitor()
-    requests = [visitor.receive(one) for _ in range(2)]
-    await eventually(lambda: any(request.task.done() for request in requests))
-    assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
-    assert len(one._connections) == 1
-    for request in requests:
-        await request.leave()
-
-
-async def test_two_first_requests_at_two_nodes_make_one_session(nodes: Nodes) -> None:
-    visitor = nodes.visitor()
-    requests = [visitor.receive(node) for node in nodes.nodes]
+    requests = [visitor.receive(nodes.nodes[at]) for at in (0, second)]
     await eventually(lambda: any(request.task.done() for request in requests))
     assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
     assert len(owners(nodes)) == 1

@@ -122,6 +122,8 @@ async def test_receiver_whose_detach_was_lost_ends_when_it_is_not_watched(
 
     await eventually(lambda: not one._connections)
     assert await visitor.poll(one) == INTERRUPTED
+    await clock.advance(SESSION_TIMEOUT)
+    await eventually(lambda: not nodes.cluster.claims)
 
 
 # watching
@@ -185,19 +187,6 @@ async def test_next_request_is_answered_when_the_relay_node_has_died(
     assert await following.end() == [INTERRUPTED]
     await eventually(lambda: not one._connections)
     await quiet(three, request)
-
-
-async def test_session_ends_when_the_relay_node_died_and_no_request_comes(
-    nodes: Nodes, clock: Clock
-) -> None:
-    one, other = nodes.nodes
-    request = await stream(nodes, await nodes.subscriber(one))
-    await nodes.die(other)
-    await clock.advance(UNWATCHED_TIMEOUT)
-    await eventually(lambda: not one._connections)
-    await clock.advance(SESSION_TIMEOUT)
-    await eventually(lambda: not nodes.cluster.claims)
-    await quiet(nodes, request)
 
 
 # nodes that stop

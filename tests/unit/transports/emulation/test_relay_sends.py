@@ -22,20 +22,6 @@ from tests.unit.transports.emulation.parts import (
 )
 
 
-async def test_send_without_an_answer_fails_in_time(nodes: Nodes, clock: Clock) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
-    nodes.engines[1].broker.lose(relay_messages.Deliver)
-    send = visitor.send(other, CONNECT)
-    await eventually(lambda: bool(nodes.engines[1].broker.withheld))
-
-    await clock.advance(10)
-
-    await send.end()
-    assert send.status == 503
-
-
 async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_seconds(
     nodes: Nodes, clock: Clock
 ) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any, TypeAlias
 from urllib.parse import urlencode
 
@@ -40,36 +40,40 @@ def publish(node: Node, channel: str, text: str) -> Any:
     return node.publish(channel, data(text), node.config.channel)
 
 
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    async with open_node(clock, **OPTIONS) as opened:
+        yield opened
+
+
 # what is shared
 
 
-async def test_event_of_one_channel_is_encoded_once_for_all(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        streaming = Streaming()
-        visits = [Visit(streaming, node, "news") for _ in range(10)]
-        for visit in visits:
-            await visit.until("id: ")
-        await publish(node, "news", '"a"')
-        for visit in visits:
-            await visit.until('data: "a"')
+async def test_event_of_one_channel_is_encoded_once_for_all(node: Node) -> None:
+    streaming = Streaming()
+    visits = [Visit(streaming, node, "news") for _ in range(10)]
+    for visit in visits:
+        await visit.until("id: ")
+    await publish(node, "news", '"a"')
+    for visit in visits:
+        await visit.until('data: "a"')
 
-        assert len({id(visit.chunks[-1]) for visit in visits}) == 1
-        assert len(node.hub.feeds["news"]._followed) == 1
-        for visit in visits:
-            visit.leave()
-        await asyncio.gather(*(visit.serving for visit in visits))
-        await eventually(lambda: not node.hub.feeds and not node.hub.clients)
+    assert len({id(visit.chunks[-1]) for visit in visits}) == 1
+    assert len(node.hub.feeds["news"]._followed) == 1
+    for visit in visits:
+        visit.leave()
+    await asyncio.gather(*(visit.serving for visit in visits))
+    await eventually(lambda: not node.hub.feeds and not node.hub.clients)
 
 
-async def test_listeners_that_want_text_or_json_get_their_own(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        streaming = Streaming()
-        visits = [Visit(streaming, node, "news", format=name) for name in ("json", "text", "text")]
-        for visit in visits:
-            await visit.until("id: ")
-        await publish(node, "news", '"<b>"')
-        for visit, text in zip(visits, (r'"\u003cb\u003e"', "<b>", "<b>"), strict=True):
-            await visit.until(f"data: {text}\n")
+async def test_listeners_that_want_text_or_json_get_their_own(node: Node) -> None:
+    streaming = Streaming()
+    visits = [Visit(streaming, node, "news", format=name) for name in ("json", "text", "text")]
+    for visit in visits:
+        await visit.until("id: ")
+    await publish(node, "news", '"<b>"')
+    for visit, text in zip(visits, (r'"\u003cb\u003e"', "<b>", "<b>"), strict=True):
+        await visit.until(f"data: {text}\n")
 
 
 # where it goes on
@@ -92,16 +96,15 @@ KEY = event_ids.key_of("news")
         "x" * (event_ids.MAX_LENGTH + 1),
     ],
 )
-async def test_id_that_is_none_of_this_stream_is_a_reset(clock: Clock, since: str) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        top = await publish(node, "news", "1")
-        since = since.format(epoch=top.epoch)
-        visit = Visit(Streaming(), node, "news", since=since)
-        await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
-        await publish(node, "news", "2")
-        await visit.until("data: 2\n")
-        assert "data: 1\n" not in visit.text
-        assert "event: x" not in visit.text
+async def test_id_that_is_none_of_this_stream_is_a_reset(node: Node, since: str) -> None:
+    top = await publish(node, "news", "1")
+    since = since.format(epoch=top.epoch)
+    visit = Visit(Streaming(), node, "news", since=since)
+    await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
+    await publish(node, "news", "2")
+    await visit.until("data: 2\n")
+    assert "data: 1\n" not in visit.text
+    assert "event: x" not in visit.text
 
 
 async def test_listener_gets_the_newest_publication_without_asking(clock: Clock) -> None:
@@ -153,15 +156,14 @@ def hooks() -> Site:
     return Site()
 
 
-async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, hooks: Site) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks
-        visit = Visit(Streaming(), node, "a", "b")
-        await eventually(lambda: hooks.asked == ["a"])
-        assert visit.sent == []
-        hooks.may_answer.set()
-        await visit.until("id: ")
-        assert hooks.asked == ["a", "b"]
+async def test_nothing_is_sent_before_every_hook_has_allowed_it(node: Node, hooks: Site) -> None:
+    node.hooks = hooks
+    visit = Visit(Streaming(), node, "a", "b")
+    await eventually(lambda: hooks.asked == ["a"])
+    assert visit.sent == []
+    hooks.may_answer.set()
+    await visit.until("id: ")
+    assert hooks.asked == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -174,82 +176,47 @@ async def test_nothing_is_sent_before_every_hook_has_allowed_it(clock: Clock, ho
     ],
 )
 async def test_hook_that_fails_decides_the_answer(
-    clock: Clock, hooks: Site, failure: Exception, status: int, text: str
+    node: Node, hooks: Site, failure: Exception, status: int, text: str
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks, hooks.failure = hooks, failure
-        hooks.may_answer.set()
-        visit = Visit(Streaming(), node, "a")
-        await visit.serving
-        assert visit.status == status
-        assert text in visit.text
-        await eventually(lambda: not node.hub.clients)
+    node.hooks, hooks.failure = hooks, failure
+    hooks.may_answer.set()
+    visit = Visit(Streaming(), node, "a")
+    await visit.serving
+    assert visit.status == status
+    assert text in visit.text
+    await eventually(lambda: not node.hub.clients)
 
 
 @pytest.mark.parametrize(
     ("failure", "code"), [(Disconnect(4000, "banned"), "4500"), (PermissionDenied(), "103")]
 )
 async def test_listener_that_a_hook_refuses_is_counted_by_its_code(
-    clock: Clock, hooks: Site, failure: Exception, code: str
+    node: Node, hooks: Site, failure: Exception, code: str
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks, hooks.failure = hooks, failure
-        hooks.may_answer.set()
-        visit = Visit(Streaming(), node, "a")
-        await visit.serving
-        assert (visit.status, node.counters.disconnects.counts()) == (403, {(code,): 1})
-
-
-async def test_listener_that_goes_while_a_hook_is_asked_leaves_nothing(
-    clock: Clock, hooks: Site
-) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks
-        visit = Visit(Streaming(), node, "a")
-        await eventually(lambda: hooks.asked == ["a"])
-        visit.leave()
-        await visit.serving
-        hooks.may_answer.set()
-        await node.idle()
-
-        assert visit.sent == []
-        assert not node.hub.clients
-        assert not node.hub.feeds
-
-
-async def test_node_that_stops_while_a_hook_is_asked_sends_the_listener_elsewhere(
-    clock: Clock, hooks: Site
-) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks
-        visit = Visit(Streaming(), node, "a")
-        await eventually(lambda: hooks.asked == ["a"])
-        node.begin_stop()
-        await visit.serving
-
-        assert visit.status == 200
-        assert visit.text.startswith("retry: ")
-        hooks.may_answer.set()
+    node.hooks, hooks.failure = hooks, failure
+    hooks.may_answer.set()
+    visit = Visit(Streaming(), node, "a")
+    await visit.serving
+    assert (visit.status, node.counters.disconnects.counts()) == (403, {(code,): 1})
 
 
 async def test_channel_that_the_server_ends_while_a_hook_is_asked_is_left(
-    clock: Clock, hooks: Site
+    node: Node, hooks: Site
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks
-        visit = Visit(Streaming(), node, "a", "b")
-        await eventually(lambda: hooks.asked == ["a"])
-        await operations.unsubscribe(node, "17", "b")
-        hooks.may_answer.set()
-        await visit.until("event: unsubscribe")
-        await publish(node, "b", "1")
-        await publish(node, "a", "2")
-        await visit.until("data: 2\n")
+    node.hooks = hooks
+    visit = Visit(Streaming(), node, "a", "b")
+    await eventually(lambda: hooks.asked == ["a"])
+    await operations.unsubscribe(node, "17", "b")
+    hooks.may_answer.set()
+    await visit.until("event: unsubscribe")
+    await publish(node, "b", "1")
+    await publish(node, "a", "2")
+    await visit.until("data: 2\n")
 
-        assert "data: 1\n" not in visit.text
-        assert visit.text.rstrip("\n").endswith(f"~{event_ids.key_of('b')}") or (
-            f"{event_ids.key_of('b')}~" in visit.text
-        )
+    assert "data: 1\n" not in visit.text
+    assert visit.text.rstrip("\n").endswith(f"~{event_ids.key_of('b')}") or (
+        f"{event_ids.key_of('b')}~" in visit.text
+    )
 
 
 async def test_listener_counts_where_a_user_has_one_connection(clock: Clock, hooks: Site) -> None:
@@ -284,23 +251,22 @@ async def test_engine_that_is_away_sends_the_listener_back(clock: Clock, method:
         await eventually(lambda: not node.hub.clients)
 
 
-async def test_rights_count_anew_at_each_return(clock: Clock, hooks: Site) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks
-        hooks.may_answer.set()
-        visit = Visit(Streaming(), node, "a", "b")
-        await visit.until("id: ")
-        last = visit.text.rpartition("id: ")[2].partition("\n")[0]
-        visit.leave()
-        await visit.serving
-        await publish(node, "a", "1")
+async def test_rights_count_anew_at_each_return(node: Node, hooks: Site) -> None:
+    node.hooks = hooks
+    hooks.may_answer.set()
+    visit = Visit(Streaming(), node, "a", "b")
+    await visit.until("id: ")
+    last = visit.text.rpartition("id: ")[2].partition("\n")[0]
+    visit.leave()
+    await visit.serving
+    await publish(node, "a", "1")
 
-        hooks.failure = PermissionDenied()
-        again = Visit(Streaming(), node, "a", "b", since=last)
-        await again.serving
+    hooks.failure = PermissionDenied()
+    again = Visit(Streaming(), node, "a", "b", since=last)
+    await again.serving
 
-        assert again.status == 403
-        assert '"code":103,"message":"permission denied","channel":"a"' in again.text
+    assert again.status == 403
+    assert '"code":103,"message":"permission denied","channel":"a"' in again.text
 
 
 # what is bounded
@@ -349,22 +315,21 @@ async def test_listener_that_reads_slowly_comes_back_and_misses_nothing(clock: C
 
 
 async def test_listener_that_is_disconnected_while_its_head_leaves_stays_away(
-    clock: Clock, hooks: Site
+    node: Node, hooks: Site
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks
-        hooks.may_answer.set()
-        visit = Visit(Streaming(), node, "a")
-        visit.may_send.clear()
-        await eventually(lambda: bool(visit.sent))
-        await operations.disconnect(node, "17")
-        (client,) = node.hub.clients.values()
-        await eventually(client.is_closing)
-        await turns(20)
-        before = [event["type"] for event in visit.sent]
-        visit.may_send.set()
-        await visit.serving
+    node.hooks = hooks
+    hooks.may_answer.set()
+    visit = Visit(Streaming(), node, "a")
+    visit.may_send.clear()
+    await eventually(lambda: bool(visit.sent))
+    await operations.disconnect(node, "17")
+    (client,) = node.hub.clients.values()
+    await eventually(client.is_closing)
+    await turns(20)
+    before = [event["type"] for event in visit.sent]
+    visit.may_send.set()
+    await visit.serving
 
-        assert before == ["http.response.start"]
-        assert visit.text.startswith("retry: ")
-        assert "id: end\nevent: disconnect\n" in visit.text
+    assert before == ["http.response.start"]
+    assert visit.text.startswith("retry: ")
+    assert "id: end\nevent: disconnect\n" in visit.text

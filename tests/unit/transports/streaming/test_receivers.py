@@ -1,10 +1,10 @@
-"""Receivers whose failed connect is an HTTP status."""
+"""Receivers whose failed connect is an HTTP status; who goes, and who stops, meanwhile."""
 
 from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 
 import pytest
@@ -37,13 +37,17 @@ from tests.unit.transports.streaming.visits import Visit
 OPTIONS: Mapping[str, Any] = {
     "uni_http_stream": True,
     "uni_sse": True,
+    "events": True,
     "uni_error_mode": "transport",
     "client_insecure": False,
 }
 PATHS = {"/connection/uni_sse": "data: ", "/connection/uni_http_stream": ""}
 """Path → what stands before each message."""
 
+EVENTS = "/connection/events"
+
 each_path = pytest.mark.parametrize("path", PATHS)
+each_way = pytest.mark.parametrize("path", [*PATHS, EVENTS])
 
 
 class AllHooks(Hooks):
@@ -65,7 +69,15 @@ class AllHooks(Hooks):
         return self.identity
 
 
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    async with open_node(clock, **OPTIONS) as opened:
+        yield opened
+
+
 def visit(node: Node, path: str, request: Mapping[str, Any] | None = None) -> Visit:
+    if path == EVENTS:
+        return Visit(Streaming(), node, path, "channel=news")
     return Visit(Streaming(), node, path, body=json.dumps(request or {}).encode())
 
 
@@ -122,24 +134,23 @@ async def test_head_waits_for_connect_and_then_all_is_as_usual(clock: Clock, pat
     ids=repr,
 )
 async def test_failure_of_connect_decides_the_status(
-    clock: Clock, path: str, failure: Exception, answer: tuple[int, int, str]
+    node: Node, path: str, failure: Exception, answer: tuple[int, int, str]
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = AllHooks(failure)
-        hooks.may_answer.set()
-        receiver = visit(node, path)
-        await receiver.serving
+    node.hooks = hooks = AllHooks(failure)
+    hooks.may_answer.set()
+    receiver = visit(node, path)
+    await receiver.serving
 
-        assert told(receiver) == answer
-        assert receiver.headers[b"content-type"] == b"application/json"
-        assert receiver.headers[b"cache-control"] == b"no-store"
-        assert (b"www-authenticate" in receiver.headers) is (answer[0] == 401)
-        assert "<" not in receiver.text
-        code, counters = str(answer[1]), node.counters
-        is_error = isinstance(failure, Error)
-        assert counters.command_errors.counts() == ({("connect", code): 1} if is_error else {})
-        assert counters.disconnects.counts() == {(code,): 1}
-        await eventually(lambda: not node.hub.clients)
+    assert told(receiver) == answer
+    assert receiver.headers[b"content-type"] == b"application/json"
+    assert receiver.headers[b"cache-control"] == b"no-store"
+    assert (b"www-authenticate" in receiver.headers) is (answer[0] == 401)
+    assert "<" not in receiver.text
+    code, counters = str(answer[1]), node.counters
+    is_error = isinstance(failure, Error)
+    assert counters.command_errors.counts() == ({("connect", code): 1} if is_error else {})
+    assert counters.disconnects.counts() == {(code,): 1}
+    await eventually(lambda: not node.hub.clients)
 
 
 @pytest.mark.parametrize(
@@ -151,22 +162,20 @@ async def test_failure_of_connect_decides_the_status(
     ids=["none", "wrong"],
 )
 async def test_unknown_receiver_needs_a_token(
-    clock: Clock, request_: Mapping[str, Any], answer: tuple[int, int, str]
+    node: Node, request_: Mapping[str, Any], answer: tuple[int, int, str]
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        receiver = visit(node, "/connection/uni_sse", request_)
-        await receiver.serving
-        assert told(receiver) == answer
+    receiver = visit(node, "/connection/uni_sse", request_)
+    await receiver.serving
+    assert told(receiver) == answer
 
 
-async def test_wrong_channel_is_a_bad_request(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = AllHooks()
-        hooks.may_answer.set()
-        hooks.identity = Identity("17", channels=("unknown:news",))
-        receiver = visit(node, "/connection/uni_sse")
-        await receiver.serving
-        assert told(receiver) == (400, 102, "unknown channel")
+async def test_wrong_channel_is_a_bad_request(node: Node) -> None:
+    node.hooks = hooks = AllHooks()
+    hooks.may_answer.set()
+    hooks.identity = Identity("17", channels=("unknown:news",))
+    receiver = visit(node, "/connection/uni_sse")
+    await receiver.serving
+    assert told(receiver) == (400, 102, "unknown channel")
 
 
 @each_path
@@ -184,40 +193,38 @@ async def test_engine_that_is_away_is_an_error_of_the_server(clock: Clock, path:
         await eventually(lambda: not node.hub.clients)
 
 
-@each_path
-async def test_node_that_stops_while_a_hook_is_asked_is_unavailable(
-    clock: Clock, path: str
-) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = AllHooks()
-        receiver = visit(node, path)
-        await eventually(lambda: hooks.asked == 1)
-        node.begin_stop()
-        await receiver.serving
-        hooks.may_answer.set()
+@each_way
+async def test_node_that_stops_while_a_hook_is_asked_is_unavailable(node: Node, path: str) -> None:
+    node.hooks = hooks = AllHooks()
+    receiver = visit(node, path)
+    await eventually(lambda: hooks.asked == 1)
+    node.begin_stop()
+    await receiver.serving
+    hooks.may_answer.set()
+    if path == EVENTS:  # any other status would end an EventSource for ever
+        assert (receiver.status, receiver.text[:7]) == (200, "retry: ")
+    else:
         assert told(receiver) == (503, 3001, "shutdown")
 
 
-@each_path
+@each_way
 async def test_receiver_that_goes_while_a_hook_is_asked_leaves_nothing(
-    clock: Clock, path: str
+    node: Node, path: str
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        node.hooks = hooks = AllHooks()
-        receiver = visit(node, path)
-        await eventually(lambda: hooks.asked == 1)
-        receiver.leave()
-        await receiver.serving
-        hooks.may_answer.set()
-        await node.idle()
+    node.hooks = hooks = AllHooks()
+    receiver = visit(node, path)
+    await eventually(lambda: hooks.asked == 1)
+    receiver.leave()
+    await receiver.serving
+    hooks.may_answer.set()
+    await node.idle()
 
-        assert receiver.sent == []
-        assert not node.hub.clients
-        assert not node.hub.feeds
+    assert receiver.sent == []
+    assert not node.hub.clients
+    assert not node.hub.feeds
 
 
-async def test_request_that_is_none_is_refused_as_without_the_option(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        receiver = Visit(Streaming(), node, "/connection/uni_sse", query="cf_connect=[]")
-        await receiver.serving
-        assert (receiver.status, receiver.text) == (400, "Bad Request\n")
+async def test_request_that_is_none_is_refused_as_without_the_option(node: Node) -> None:
+    receiver = Visit(Streaming(), node, "/connection/uni_sse", query="cf_connect=[]")
+    await receiver.serving
+    assert (receiver.status, receiver.text) == (400, "Bad Request\n")

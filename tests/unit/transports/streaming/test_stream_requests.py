@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Mapping
+from collections.abc import AsyncIterator, Mapping
 from typing import Any
 from urllib.parse import quote
 
@@ -12,6 +12,7 @@ import pytest
 
 from realtime.config.reader import load
 from realtime.node.hooks import Caller, Hooks, Identity
+from realtime.node.node import Node
 from realtime.protocol.protobuf_frames import frame_message
 from realtime.protocol.v2 import client_pb2
 from realtime.transports.streaming.application import Streaming, serves
@@ -34,6 +35,13 @@ BINARY = "application/octet-stream"
 CONNECT = b'{"id":1,"connect":{}}'
 RPC = b'{"id":2,"rpc":{}}'
 
+
+@pytest.fixture
+async def node(clock: Clock) -> AsyncIterator[Node]:
+    async with open_node(clock, **OPTIONS) as opened:
+        yield opened
+
+
 NOT_BINARY = ["", "text/plain", "application/json", f"{BINARY}; charset=utf-8", BINARY.title()]
 """Content types of JSON: all but the one of Protobuf, written exactly so."""
 
@@ -44,45 +52,40 @@ def content_type(name: str) -> dict[str, str]:
 
 @pytest.mark.parametrize("name", NOT_BINARY)
 async def test_stream_is_json_unless_the_content_type_is_exactly_that_of_protobuf(
-    clock: Clock, name: str
+    node: Node, name: str
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        query = "format=protobuf"
-        stream = Visit(Streaming(), node, HTTP_STREAM, query, CONNECT, content_type(name))
-        await stream.until('{"id":1,"connect":{"client":"')
-        assert stream.headers[b"content-type"] == b"text/plain; charset=utf-8"
-        stream.leave()
-        await stream.serving
+    query = "format=protobuf"
+    stream = Visit(Streaming(), node, HTTP_STREAM, query, CONNECT, content_type(name))
+    await stream.until('{"id":1,"connect":{"client":"')
+    assert stream.headers[b"content-type"] == b"text/plain; charset=utf-8"
+    stream.leave()
+    await stream.serving
 
 
-async def test_events_are_json_whatever_the_content_type(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        stream = Visit(Streaming(), node, SSE, "", CONNECT, content_type(BINARY))
-        await stream.until('data: {"id":1,"connect":{"client":"')
-        stream.leave()
-        await stream.serving
+async def test_events_are_json_whatever_the_content_type(node: Node) -> None:
+    stream = Visit(Streaming(), node, SSE, "", CONNECT, content_type(BINARY))
+    await stream.until('data: {"id":1,"connect":{"client":"')
+    stream.leave()
+    await stream.serving
 
 
 @pytest.mark.parametrize("name", NOT_BINARY)
 async def test_emulation_is_json_unless_the_content_type_is_exactly_that_of_protobuf(
-    clock: Clock, name: str
+    node: Node, name: str
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        streaming = Streaming()
-        stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
-        await stream.until("\n")
-        connected = json.loads(stream.text)["connect"]
-        request = {"node": node.uid, "session": connected["session"], "data": RPC.decode()}
+    streaming = Streaming()
+    stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
+    await stream.until("\n")
+    connected = json.loads(stream.text)["connect"]
+    request = {"node": node.uid, "session": connected["session"], "data": RPC.decode()}
 
-        beside = Visit(
-            streaming, node, EMULATION, "", json.dumps(request).encode(), content_type(name)
-        )
-        await beside.serving
-        await stream.until('{"id":2,"error":{"code":108,')
+    beside = Visit(streaming, node, EMULATION, "", json.dumps(request).encode(), content_type(name))
+    await beside.serving
+    await stream.until('{"id":2,"error":{"code":108,')
 
-        assert (beside.status, beside.text) == (204, "")
-        stream.leave()
-        await stream.serving
+    assert (beside.status, beside.text) == (204, "")
+    stream.leave()
+    await stream.serving
 
 
 async def test_protobuf_stream_has_pings_and_its_end_in_protobuf(clock: Clock) -> None:
@@ -145,12 +148,11 @@ async def test_head_is_sent_before_connect_is_worked_on(
 @pytest.mark.parametrize("path", [HTTP_STREAM, SSE, EMULATION, UNI_HTTP_STREAM, UNI_SSE])
 @pytest.mark.parametrize(("more", "is_too_large"), [(0, False), (1, True)])
 async def test_body_has_a_largest_size(
-    clock: Clock, path: str, more: int, is_too_large: bool
+    node: Node, path: str, more: int, is_too_large: bool
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        request = Visit(Streaming(), node, path, "", b"[" * (65536 + more))
-        await request.serving
-        assert (request.status == 413) is is_too_large
+    request = Visit(Streaming(), node, path, "", b"[" * (65536 + more))
+    await request.serving
+    assert (request.status == 413) is is_too_large
 
 
 REQUESTS: Mapping[str, tuple[str, bytes | None]] = {
@@ -266,12 +268,11 @@ def test_only_what_is_on_is_served(option: str, served: tuple[str, ...]) -> None
         ("/connection/events", "OPTIONS, GET"),
     ],
 )
-async def test_other_methods_are_refused(clock: Clock, path: str, allowed: str) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        for method in {"GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS"} - {*allowed.split(", ")}:
-            answer = Visit(Streaming(), node, path, method=method)
-            await answer.serving
-            assert (answer.status, answer.headers[b"allow"].decode()) == (405, allowed)
+async def test_other_methods_are_refused(node: Node, path: str, allowed: str) -> None:
+    for method in {"GET", "POST", "PUT", "HEAD", "DELETE", "OPTIONS"} - {*allowed.split(", ")}:
+        answer = Visit(Streaming(), node, path, method=method)
+        await answer.serving
+        assert (answer.status, answer.headers[b"allow"].decode()) == (405, allowed)
 
 
 # first frames
@@ -310,21 +311,19 @@ NO_REQUESTS = ["hello", "[]", '{"token":5}', '{"subs":[]}', "{}{}", '{"subs":{"a
     ],
 )
 async def test_request_that_cannot_be_read_is_bad(
-    clock: Clock, path: str, query: str, body: bytes | None
+    node: Node, path: str, query: str, body: bytes | None
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        answer = Visit(Streaming(), node, path, query, body)
-        await answer.serving
-        assert (answer.status, answer.text) == (400, "Bad Request\n")
+    answer = Visit(Streaming(), node, path, query, body)
+    await answer.serving
+    assert (answer.status, answer.text) == (400, "Bad Request\n")
 
 
 @pytest.mark.parametrize("query", ["", "cf_connect=", "other=1"])
-async def test_unidirectional_events_need_no_request(clock: Clock, query: str) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        stream = Visit(Streaming(), node, UNI_SSE, query)
-        await stream.until('data: {"connect":{"client":"')
-        stream.leave()
-        await stream.serving
+async def test_unidirectional_events_need_no_request(node: Node, query: str) -> None:
+    stream = Visit(Streaming(), node, UNI_SSE, query)
+    await stream.until('data: {"connect":{"client":"')
+    stream.leave()
+    await stream.serving
 
 
 # requests beside a stream
@@ -346,20 +345,19 @@ async def test_unidirectional_events_need_no_request(clock: Clock, query: str) -
     ids=str,
 )
 async def test_request_beside_a_stream_needs_its_session(
-    clock: Clock, change: dict[str, Any], status: int
+    node: Node, change: dict[str, Any], status: int
 ) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        streaming = Streaming()
-        stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
-        await stream.until("\n")
-        session = json.loads(stream.text)["connect"]["session"]
-        request = {"session": session, "node": node.uid, "data": RPC.decode(), **change}
-        body = json.dumps({name: value for name, value in request.items() if value is not None})
-        beside = Visit(streaming, node, EMULATION, "", body.encode())
-        await beside.serving
-        assert beside.status == status
-        stream.leave()
-        await stream.serving
+    streaming = Streaming()
+    stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
+    await stream.until("\n")
+    session = json.loads(stream.text)["connect"]["session"]
+    request = {"session": session, "node": node.uid, "data": RPC.decode(), **change}
+    body = json.dumps({name: value for name, value in request.items() if value is not None})
+    beside = Visit(streaming, node, EMULATION, "", body.encode())
+    await beside.serving
+    assert beside.status == status
+    stream.leave()
+    await stream.serving
 
 
 async def test_broken_frame_is_taken_and_ends_the_stream(clock: Clock) -> None:
@@ -378,15 +376,14 @@ async def test_broken_frame_is_taken_and_ends_the_stream(clock: Clock) -> None:
     assert (taken.status, late.status) == (204, 404)
 
 
-async def test_session_of_a_unidirectional_stream_takes_no_frames(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        streaming = Streaming()
-        stream = Visit(streaming, node, UNI_HTTP_STREAM, "", b"{}")
-        await stream.until("\n")
-        session = json.loads(stream.text)["connect"]["session"]
-        request = json.dumps({"session": session, "node": node.uid, "data": "{}"}).encode()
-        beside = Visit(streaming, node, EMULATION, "", request)
-        await beside.serving
-        assert beside.status == 404
-        stream.leave()
-        await stream.serving
+async def test_session_of_a_unidirectional_stream_takes_no_frames(node: Node) -> None:
+    streaming = Streaming()
+    stream = Visit(streaming, node, UNI_HTTP_STREAM, "", b"{}")
+    await stream.until("\n")
+    session = json.loads(stream.text)["connect"]["session"]
+    request = json.dumps({"session": session, "node": node.uid, "data": "{}"}).encode()
+    beside = Visit(streaming, node, EMULATION, "", request)
+    await beside.serving
+    assert beside.status == 404
+    stream.leave()
+    await stream.serving

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -17,16 +16,10 @@ from realtime.transports.emulation.relay_messages import ANSWER_TIMEOUT, DELIVER
 from realtime.transports.streaming.sessions import StreamSessions, new_session
 from tests.unit.node.outbox_parts import RecordingTransport
 from tests.unit.parts import Clock, turns
-from tests.unit.transports.emulation.nodes import Nodes, open_nodes
+from tests.unit.transports.emulation.nodes import Nodes
 from tests.unit.transports.emulation.parts import open_node
 
 CONNECT = b'{"id":1,"connect":{}}'
-
-
-@pytest.fixture
-async def nodes(clock: Clock) -> AsyncIterator[Nodes]:
-    async with open_nodes(clock) as opened:
-        yield opened
 
 
 async def open_session(node: Node, sessions: StreamSessions) -> tuple[str, Client]:

@@ -1,4 +1,4 @@
-"""Fixtures of the tests of emulation."""
+"""Nodes, and a session of one, for the tests of transports."""
 
 from __future__ import annotations
 
