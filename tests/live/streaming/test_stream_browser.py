@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any, NamedTuple
 
 import pytest
@@ -14,6 +15,7 @@ from tests.js_builds import require_packages
 from tests.live.event_page import EventPage
 from tests.live.streaming.client import EMULATION, STREAMS
 from tests.server import Server, wait_until
+from tests.tcp_proxy import TcpProxy
 
 OPTIONS: dict[str, Any] = STREAMS | {"allowed_origins": ["http://127.0.0.1:*"]}
 
@@ -76,6 +78,13 @@ def page(server: Server, browser: Chrome) -> Iterator[Page]:
     browser.get("about:blank")
 
 
+@pytest.fixture
+async def cut(server: Server) -> AsyncIterator[TcpProxy]:
+    """A proxy in front of the server, of another origin than the page."""
+    async with TcpProxy(server.address) as proxy:
+        yield proxy
+
+
 def present(server: Server, channel: str) -> int:
     """How many clients are in a channel."""
     return len(server.api("presence", channel=channel)["result"]["presence"])
@@ -101,3 +110,25 @@ def test_page_that_is_loaded_anew_goes_on_where_it_was(
     assert (context["wasRecovering"], context["recovered"]) == (True, True)
     assert page.publications(1) == ["meanwhile"]
     wait_until(lambda: present(server, channel) == 1)  # the page before has left
+
+
+@every_way
+async def test_page_recovers_after_a_cut(
+    page: Page, server: Server, cut: TcpProxy, way: Way, unique: str
+) -> None:
+    channel = f"recover:{unique}"
+    down, up = cut.url, server.address
+    await asyncio.to_thread(page.start, way, down, up, channel)
+    await asyncio.to_thread(page.event, "subscribed")
+    await asyncio.to_thread(server.publish, channel, 1)
+    assert await asyncio.to_thread(page.publications, 1) == [1]
+
+    cut.refuse()
+    for value in (2, 3):
+        await asyncio.to_thread(server.publish, channel, value)
+    cut.allow()
+
+    context = await asyncio.to_thread(page.event, "subscribed")
+    assert (context["wasRecovering"], context["recovered"]) == (True, True)
+    page.run("publish(...arguments)", channel, 4)
+    assert await asyncio.to_thread(page.publications, 3) == [2, 3, 4]
