@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import gc
-import weakref
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -13,15 +12,13 @@ from daphne.http_protocol import HTTPFactory
 from twisted.internet.task import Clock as ReactorClock
 from twisted.internet.testing import StringTransport
 from twisted.web.http import Request
-from uvicorn.config import Config
-from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.http.h11_impl import H11Protocol
-from uvicorn.server import ServerState
 
 from realtime.transports.asgi import Receive, Scope, Send
 from realtime.transports.handshake import HEAD_TIMEOUT
 from realtime.transports.servers import daphne_channel, uvicorn, uvicorn_connections
 from tests.unit.parts import Clock, eventually, turns
+from tests.unit.transports.uvicorn_servers import open_server
 
 HEAD = b"GET / HTTP/1.1\r\nHost: localhost\r\n"
 END = b"\r\n"
@@ -118,19 +115,8 @@ async def site() -> Site:
 @pytest.fixture
 async def port(site: Site, clock: Clock) -> AsyncIterator[int]:
     """A socket that uvicorn's connections are accepted on."""
-    config: Any = Config(site, http="h11", timeout_keep_alive=1000, log_config=None)
-    lifespan = LifespanOn(config)
-    start_up: Any = lifespan.send
-    uvicorn_connections.install(start_up, lambda path: False)
-    loop, state = asyncio.get_running_loop(), ServerState()
-    server = await loop.create_server(
-        lambda: config.http_protocol_class(config, state, {}, loop),
-        "127.0.0.1",
-    )
-    yield server.sockets[0].getsockname()[1]
-    for protocol in list(state.connections):
-        protocol.transport.abort()
-    server.close()
+    async with open_server(site, http="h11", timeout_keep_alive=1000) as server:
+        yield server.address[1]
 
 
 async def is_closed(reader: asyncio.StreamReader) -> bool:
@@ -147,27 +133,22 @@ async def send(clock: Clock, writer: asyncio.StreamWriter, data: bytes, seconds:
         await clock.advance(1)
 
 
-async def test_uvicorn_s_connection_ends_without_a_head(port: int, clock: Clock) -> None:
-    reader, writer = await asyncio.open_connection("127.0.0.1", port)
-    await send(clock, writer, b"", HEAD_TIMEOUT - 1)
-    assert not await is_closed(reader)
-    await clock.advance(2)
-    await eventually(lambda: reader.at_eof() or reader.exception() is not None)
-    writer.close()
-
-
-@pytest.mark.parametrize("first", [True, False], ids=["first request", "later request"])
+@pytest.mark.parametrize(
+    ("first", "head"),
+    [(True, b""), (True, HEAD), (False, HEAD)],
+    ids=["no head", "first request", "later request"],
+)
 async def test_uvicorn_s_connection_ends_without_a_whole_head(
-    port: int, clock: Clock, site: Site, first: bool
+    port: int, clock: Clock, site: Site, first: bool, head: bytes
 ) -> None:
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     site.answers.set()
     if not first:
         await send(clock, writer, HEAD + END, 0)
         assert b"answer" in await reader.readuntil(b"0\r\n\r\n")
-    for byte in HEAD[: int(HEAD_TIMEOUT)]:
+    for second in range(int(HEAD_TIMEOUT)):
         assert not await is_closed(reader)
-        await send(clock, writer, bytes([byte]), 1)
+        await send(clock, writer, head[second : second + 1], 1)
 
     await clock.advance(2)
 
@@ -199,31 +180,19 @@ async def accept(scope: Scope, receive: Receive, send: Send) -> None:
 
 @pytest.mark.parametrize("http", ["h11", "httptools"])
 async def test_web_socket_keeps_nothing_of_the_http_connection_that_it_was(http: Any) -> None:
-    config: Any = Config(accept, http=http, ws="websockets-sansio", log_config=None)
-    start_up: Any = LifespanOn(config).send
-    uvicorn_connections.install(start_up, lambda path: False)
-    loop, state = asyncio.get_running_loop(), ServerState()
-    made: list[weakref.ref[asyncio.Protocol]] = []
+    async with open_server(accept, http=http, ws="websockets-sansio") as server:
+        gc.disable()
+        try:
+            reader, writer = await asyncio.open_connection(*server.address)
+            writer.write(HEAD + UPGRADE + END)
+            assert b" 101 " in await reader.readuntil(END + END)
 
-    def make() -> asyncio.Protocol:
-        protocol: asyncio.Protocol = config.http_protocol_class(config, state, {}, loop)
-        made.append(weakref.ref(protocol))
-        return protocol
+            await eventually(lambda: [protocol() for protocol in server.made] == [None])
 
-    server = await loop.create_server(make, "127.0.0.1")
-    gc.disable()
-    try:
-        reader, writer = await asyncio.open_connection(*server.sockets[0].getsockname())
-        writer.write(HEAD + UPGRADE + END)
-        assert b" 101 " in await reader.readuntil(END + END)
-
-        await eventually(lambda: [protocol() for protocol in made] == [None])
-
-        writer.close()
-        await eventually(lambda: not state.connections)
-    finally:
-        gc.enable()
-        server.close()
+            writer.close()
+            await eventually(lambda: not server.state.connections)
+        finally:
+            gc.enable()
 
 
 def test_servers_know_the_protocol_as_one_of_uvicorn() -> None:

@@ -9,7 +9,6 @@ from typing import Any
 
 import pytest
 from uvicorn.config import Config
-from uvicorn.lifespan.on import LifespanOn
 from uvicorn.protocols.websockets.websockets_sansio_impl import WebSocketsSansIOProtocol
 from uvicorn.server import ServerState
 
@@ -17,6 +16,7 @@ from realtime.transports.asgi import Event, Receive, Scope, Send
 from realtime.transports.servers import uvicorn_connections
 from tests.unit.parts import eventually
 from tests.unit.transports.client_frames import HEAD, TEXT, any_frames, client_frame, is_ours, told
+from tests.unit.transports.uvicorn_servers import UvicornServer, open_server
 
 LIMIT = 100
 
@@ -41,44 +41,22 @@ class Site:
             self.events.append(await receive())
 
 
-class Connections:
-    """Where uvicorn's connections are made, and the protocols of those that are open."""
-
-    def __init__(self, address: tuple[str, int], state: ServerState) -> None:
-        self.address = address
-        self.state = state
-
-    def open_sockets(self) -> list[Any]:
-        return [each for each in self.state.connections if hasattr(each, "fits")]
-
-
 @pytest.fixture
 async def site() -> Site:
     return Site()
 
 
 @pytest.fixture(params=["h11", "httptools"])
-async def connections(site: Site, request: pytest.FixtureRequest) -> AsyncIterator[Connections]:
-    config: Any = Config(
-        site, http=request.param, ws="websockets-sansio", log_config=None, ws_max_size=LIMIT
-    )
-    start_up: Any = LifespanOn(config).send
-    uvicorn_connections.install(start_up, is_ours)
-    loop, state = asyncio.get_running_loop(), ServerState()
-    state.default_headers = [(b"server", b"uvicorn")]
-    server = await loop.create_server(
-        lambda: config.http_protocol_class(config, state, {}, loop), "127.0.0.1"
-    )
-    yield Connections(server.sockets[0].getsockname(), state)
-    for protocol in list(state.connections):
-        protocol.transport.abort()
-    server.close()
+async def connections(site: Site, request: pytest.FixtureRequest) -> AsyncIterator[UvicornServer]:
+    options = {"http": request.param, "ws": "websockets-sansio", "ws_max_size": LIMIT}
+    async with open_server(site, is_ours, **options) as server:
+        yield server
 
 
 Peer = tuple[asyncio.StreamReader, asyncio.StreamWriter]
 
 
-async def open_peer(connections: Connections, head: bytes = b"") -> Peer:
+async def open_peer(connections: UvicornServer, head: bytes = b"") -> Peer:
     """A connection to uvicorn, on which a head was sent."""
     reader, writer = await asyncio.open_connection(*connections.address)
     writer.write(head)
@@ -94,7 +72,7 @@ async def answer(peer: Peer) -> dict[str, str]:
 
 
 async def test_uvicorn_s_application_and_client_see_no_difference(
-    connections: Connections, site: Site
+    connections: UvicornServer, site: Site
 ) -> None:
     plain = await open_peer(connections, HEAD)
     of_plain = await answer(plain)
@@ -111,7 +89,7 @@ async def test_uvicorn_s_application_and_client_see_no_difference(
 
 
 async def test_uvicorn_s_log_names_the_client_behind_a_proxy(
-    connections: Connections, site: Site, caplog: pytest.LogCaptureFixture
+    connections: UvicornServer, site: Site, caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.INFO, "uvicorn.error")
     site.client = ("192.0.2.1", 0)
@@ -127,7 +105,7 @@ async def test_uvicorn_s_log_names_the_client_behind_a_proxy(
 
 
 async def test_uvicorn_opens_sockets_of_the_site_itself(
-    connections: Connections, site: Site
+    connections: UvicornServer, site: Site
 ) -> None:
     peer = await open_peer(connections, HEAD.replace(b"/ours", b"/site"))
     assert (await answer(peer))["status"].endswith("101 Switching Protocols")
@@ -138,7 +116,7 @@ async def test_uvicorn_opens_sockets_of_the_site_itself(
 
 @any_frames
 async def test_uvicorn_s_application_gets_every_message(
-    connections: Connections, site: Site, sent: list[bytes], expected: list[str | bytes]
+    connections: UvicornServer, site: Site, sent: list[bytes], expected: list[str | bytes]
 ) -> None:
     reader, writer = await open_peer(connections, HEAD)
     await reader.readuntil(b"\r\n\r\n")
@@ -151,7 +129,7 @@ async def test_uvicorn_s_application_gets_every_message(
 
 
 async def test_uvicorn_closes_for_what_the_package_websockets_refuses(
-    connections: Connections, site: Site
+    connections: UvicornServer, site: Site
 ) -> None:
     for wrong, code in (
         (client_frame(0x81, b"a" * (LIMIT + 1)), 1009),
@@ -179,7 +157,7 @@ async def test_uvicorn_closes_for_what_the_package_websockets_refuses(
     ],
 )
 async def test_uvicorn_refuses_where_the_application_refuses(
-    connections: Connections, site: Site, first: Event, status: str
+    connections: UvicornServer, site: Site, first: Event, status: str
 ) -> None:
     site.first = first
     peer = await open_peer(connections, HEAD)

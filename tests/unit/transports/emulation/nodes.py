@@ -169,5 +169,5 @@ async def stream(nodes: Nodes, visitor: Visitor) -> Request:
 async def quiet(nodes: Nodes, *requests: Request) -> None:
     """Abort requests, and wait until they have ended."""
     for request in requests:
-        await request.leave()
+        await request.quit()
     await turns(20)

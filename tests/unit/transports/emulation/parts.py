@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 import re
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -20,6 +19,7 @@ from realtime.transports.sockjs.application import SockJS
 from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, data, eventually
+from tests.unit.transports.streaming.visits import Visit
 
 PREFIX = "/connection/sockjs"
 HEARTBEAT_DELAY = 25
@@ -140,7 +140,7 @@ TRANSPORTS: Mapping[str, tuple[str, str, bool]] = {
 """Transport → verb, a frame in its response, and whether it is a JavaScript string there."""
 
 
-class Request:
+class Request(Visit):
     """A request to a node, and the response so far."""
 
     def __init__(
@@ -153,61 +153,42 @@ class Request:
         cookie: str = "",
     ) -> None:
         verb, self._frame, self._is_string = TRANSPORTS[transport]
-        self.status = 0
-        self.headers: list[tuple[bytes, bytes]] = []
-        self.body = b""
-        self.ended = False
-        """Whether the response ended in order."""
-        self._arriving: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
-        self._arriving.put_nowait({"type": "http.request", "body": body})
-        scope = {
-            "type": "http",
-            "method": verb,
-            "path": f"{PREFIX}/000/{session}/{transport}",
-            "query_string": b"c=callback",
-            "headers": [
-                (b"content-type", b"application/x-www-form-urlencoded"),
-                (b"cookie", cookie.encode()),
-                # of a page of this site: no other may use the cookie
-                (b"sec-fetch-site", b"same-origin"),
-            ],
+        headers = {
+            "content-type": "application/x-www-form-urlencoded",
+            "cookie": cookie,
+            # of a page of this site: no other may use the cookie
+            "sec-fetch-site": "same-origin",
         }
-        self.task = asyncio.create_task(application(node, scope, self._arriving.get, self._send))
+        path = f"{PREFIX}/000/{session}/{transport}"
+        super().__init__(application, node, path, "c=callback", body, headers, verb)
 
-    async def _send(self, event: Mapping[str, Any]) -> None:
-        if event["type"] == "http.response.start":
-            self.status = event["status"]
-            self.headers = event["headers"]
-        else:
-            self.body += event.get("body", b"")
-            self.ended = not event.get("more_body", False)
+    @property
+    def ended(self) -> bool:
+        """Whether the response ended in order."""
+        return bool(self.sent) and not self.sent[-1].get("more_body", len(self.sent) == 1)
 
-    def abort(self) -> None:
-        """Close the connection as the client."""
-        self._arriving.put_nowait({"type": "http.disconnect"})
-
-    async def leave(self) -> None:
+    async def quit(self) -> None:
         """Close the connection as the client, and wait for the end of the response."""
-        self.abort()
+        self.leave()
         await self.end()
 
     @property
     def frames(self) -> list[str]:
         """The frames that came, but for the prelude."""
-        found: list[str] = re.findall(self._frame, self.body.decode())
+        found: list[str] = re.findall(self._frame, self.text)
         if self._is_string:
             found = [json.loads(literal) for literal in found]
         return [frame for frame in found if frame != "h" * 2048]
 
     async def has(self, *frames: str) -> None:
         """Wait for exactly these frames."""
-        await eventually(lambda: len(self.frames) >= len(frames) or self.task.done())
+        await eventually(lambda: len(self.frames) >= len(frames) or self.serving.done())
         assert self.frames == [*frames]
 
     async def end(self) -> list[str]:
         """Wait for the end; returns the frames."""
-        await eventually(self.task.done)
-        await self.task
+        await eventually(self.serving.done)
+        await self.serving
         return self.frames
 
 

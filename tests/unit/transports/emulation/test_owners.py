@@ -46,11 +46,11 @@ async def test_claims_are_renewed_after_an_outage_and_until_then_sessions_are_no
 async def test_two_first_requests_make_one_session(nodes: Nodes, second: int) -> None:
     visitor = nodes.visitor()
     requests = [visitor.receive(nodes.nodes[at]) for at in (0, second)]
-    await eventually(lambda: any(request.task.done() for request in requests))
+    await eventually(lambda: any(request.serving.done() for request in requests))
     assert sorted(request.frames for request in requests) == [[BUSY], [OPEN]]
     assert len(owners(nodes)) == 1
     for request in requests:
-        await request.leave()
+        await request.quit()
 
 
 async def test_node_whose_claim_is_under_way_does_not_deny_the_session(
@@ -71,7 +71,7 @@ async def test_node_whose_claim_is_under_way_does_not_deny_the_session(
     await first.has(OPEN)
     assert await second.end() == [BUSY]
     assert owners(nodes) == [one.uid]
-    await first.leave()
+    await first.quit()
 
 
 async def test_session_that_begins_while_one_of_its_name_is_released_is_owned(
@@ -92,7 +92,7 @@ async def test_session_that_begins_while_one_of_its_name_is_released_is_owned(
     await turns(20)
 
     await claimed(nodes, one)
-    await request.leave()
+    await request.quit()
 
 
 # owners that do not have the session

@@ -54,10 +54,10 @@ async def test_full_streams_follow_one_another_without_loss(nodes: Nodes, transp
     for value in values:
         await publish(one, "a", value)
         await turns(3)
-        if request.task.done():
+        if request.serving.done():
             request = visitor.receive(other, transport)
             responses.append(request)
-    await eventually(lambda: data_in(request.frames)[-1:] == values[-1:] or request.task.done())
+    await eventually(lambda: data_in(request.frames)[-1:] == values[-1:] or request.serving.done())
 
     assert len(responses) >= 800 * 500 // STREAMING_BYTES
     assert [value for one in responses for value in data_in(one.frames)] == values
@@ -111,7 +111,7 @@ async def test_receiver_that_breaks_off_at_the_other_node_ends_the_session(
     await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
     await turns(20)
 
-    await request.leave()
+    await request.quit()
     await eventually(lambda: not one._connections)
 
     assert [await visitor.poll(node) for node in nodes.nodes] == [INTERRUPTED] * 2
@@ -130,7 +130,7 @@ async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_sessio
     await publish(one, "a", 1)
     await eventually(lambda: bool(nodes.engines[0].broker.withheld))
 
-    await request.leave()
+    await request.quit()
     await eventually(lambda: not one._connections)
 
     nodes.engines[0].broker.lose_nothing()
@@ -147,9 +147,9 @@ async def test_request_that_is_cancelled_while_it_is_attached_ends_the_session(
     request = visitor.receive(other)
     await eventually(lambda: bool(nodes.engines[0].broker.withheld))
 
-    request.task.cancel()
+    request.serving.cancel()
     with pytest.raises(asyncio.CancelledError):
-        await request.task
+        await request.serving
 
     await eventually(lambda: not one._connections)
     assert not other._connections

@@ -61,7 +61,7 @@ async def test_message_that_comes_after_a_later_one_is_ignored(nodes: Nodes) -> 
     await eventually(lambda: bool(engine.broker.withheld))
     engine.broker.lose_nothing()
     await publish(one, "a", 2)
-    await eventually(request.task.done)
+    await eventually(request.serving.done)
 
     await engine.broker.let_arrive()
     await turns(20)
@@ -86,7 +86,7 @@ async def test_stream_whose_last_messages_are_lost_is_interrupted_at_the_next_wa
     nodes.engines[0].broker.lose(relay_messages.WrittenFrames)
     await one.disconnect_user("")
     await eventually(lambda: not one._connections)
-    assert not request.task.done()
+    assert not request.serving.done()
 
     await clock.advance(WATCH_INTERVAL)
 
@@ -101,7 +101,7 @@ async def test_receiver_whose_detach_was_lost_is_found_gone_when_the_next_one_co
     await visitor.poll(one)
     request = await stream(nodes, visitor)
     nodes.engines[1].broker.lose(relay_messages.Detach)
-    await request.leave()
+    await request.quit()
     await turns(20)
     assert await visitor.poll(other) == INTERRUPTED
 
@@ -114,7 +114,7 @@ async def test_receiver_whose_detach_was_lost_ends_when_it_is_not_watched(
     await visitor.poll(one)
     request = await stream(nodes, visitor)
     nodes.engines[1].broker.lose(relay_messages.Detach)
-    await request.leave()
+    await request.quit()
 
     await clock.advance(UNWATCHED_TIMEOUT - 0.1)
     assert len(one._connections) == 1
@@ -287,7 +287,7 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
         await visitor.poll(one)
         request = visitor.receive(other, ("xhr", "xhr_streaming")[number % 2])
         await turns(number)
-        await request.leave()
+        await request.quit()
 
     await clock.advance(UNWATCHED_TIMEOUT)
     await clock.advance(SESSION_TIMEOUT)

@@ -97,7 +97,7 @@ async def test_send_to_a_busy_owner_waits_until_it_is_taken(nodes: Nodes, clock:
 
     for _ in range(40):
         await clock.advance(0.1)
-    assert not send.task.done()
+    assert not send.serving.done()
     nodes.engines[0].go_on("subscribe")
 
     await send.end()

@@ -78,7 +78,7 @@ async def test_event_loop_runs_while_a_slow_body_is_decoded(
 
     request = Request(application, node, "s", transport, body)
     turns = 0
-    while not request.task.done():
+    while not request.serving.done():
         turns += 1
         await asyncio.sleep(0)
 
@@ -95,9 +95,9 @@ async def test_request_whose_client_goes_while_it_waits_is_cancelled(clock: Cloc
         assert await visitor.say(node, CONNECT, subscribe_command("a")) == 204
         request = visitor.send(node, LARGE % 3)
         await turns(20)
-        assert not request.task.done()
+        assert not request.serving.done()
 
-        await request.leave()
+        await request.quit()
 
         engine.go_on("subscribe")
 
@@ -162,7 +162,7 @@ async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: 
         await clock.advance(CLAIM_RENEWAL)
         await claimed(nodes, one)
     assert nodes.engines[0].calls["claim"] == 1 + 3 * CLAIM_LIFETIME / CLAIM_RENEWAL
-    await request.leave()
+    await request.quit()
 
 
 async def test_next_renewal_repairs_one_that_failed(
@@ -184,7 +184,7 @@ async def test_next_renewal_repairs_one_that_failed(
 
     await claimed(nodes, one)
     assert "ERROR" not in levels(caplog)
-    await request.leave()
+    await request.quit()
 
 
 async def test_claim_that_could_not_be_released_does_no_harm(
