@@ -12,6 +12,7 @@ from tests.conftest import connection_token
 from tests.live.clusters import KINDS, OwnRedis, TwoNodes
 from tests.live.raw_http import open_exchange
 from tests.live.streaming.client import (
+    BINARY,
     BINARY_BODY,
     EMULATION,
     HTTP_STREAM,
@@ -88,7 +89,7 @@ async def test_any_node_takes_binary_requests_beside_a_binary_stream(
     finally:
         await exchange.close()
 
-    assert answer.status == 204
+    assert (answer.status, exchange.headers["content-type"]) == (204, BINARY)
     assert messages[0].HasField("subscribe")
     assert [each.push.pub.data for each in messages if each.HasField("push")] == [b'"\xc3\xa9"']
     assert [each.id for each in messages if each.HasField("publish")] == [3]

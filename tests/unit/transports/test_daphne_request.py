@@ -95,6 +95,18 @@ def connection(site: Site) -> Connection:
     return Connection(site)
 
 
+@pytest.fixture
+def expect(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
+    """Expect a body: `expect(refusal, limit, incoming, admission)`."""
+
+    def expect(*expected: Any) -> None:
+        rule = staticmethod(lambda scope: ExpectedBody(*expected))
+        monkeypatch.setattr(GuardedRequest, "rule", rule)
+
+    return expect
+
+
+Expect = Callable[..., None]
 LARGE = 6 * CHUNK_BYTES
 
 
@@ -132,21 +144,13 @@ async def test_application_hears_of_a_peer_that_goes_while_the_body_is_read(
         assert await site.ended == "http.disconnect"
 
 
-def refusing(refusal: http.Response | None, limit: int | None) -> Callable[[Scope], Any]:
-    return lambda scope: ExpectedBody(refusal, limit)
-
-
 @pytest.mark.parametrize(
     ("refusal", "limit"), [(http.UNAUTHORIZED, None), (None, 10)], ids=["by its head", "too large"]
 )
 async def test_what_is_refused_is_dropped_for_a_while_and_then_cut_off(
-    connection: Connection,
-    site: Site,
-    monkeypatch: pytest.MonkeyPatch,
-    refusal: http.Response | None,
-    limit: int | None,
+    connection: Connection, expect: Expect, refusal: http.Response | None, limit: int | None
 ) -> None:
-    monkeypatch.setattr(GuardedRequest, "rule", staticmethod(refusing(refusal, limit)))
+    expect(refusal, limit)
     connection.post(bytes(LARGE), announced=10 * LARGE)
     (request,) = connection.protocol._channel.requests
 
@@ -161,14 +165,10 @@ async def test_what_is_refused_is_dropped_for_a_while_and_then_cut_off(
 
 
 async def test_body_that_comes_too_slowly_is_refused(
-    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, expect: Expect
 ) -> None:
     admission: Any = types.SimpleNamespace(arriving=0)
-    monkeypatch.setattr(
-        GuardedRequest,
-        "rule",
-        staticmethod(lambda scope: ExpectedBody(None, None, Incoming(), admission)),
-    )
+    expect(None, None, Incoming(), admission)
     connection.post(bytes(BODY_RATE), announced=LARGE)
     assert (admission.arriving, Incoming.held_bytes) == (1, BODY_RATE)
 
@@ -186,14 +186,10 @@ async def test_body_that_comes_too_slowly_is_refused(
 
 @pytest.mark.parametrize("end", ["comes", "is lost"])
 async def test_body_that_has_ended_is_counted_no_more(
-    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch, end: str
+    connection: Connection, expect: Expect, end: str
 ) -> None:
     admission: Any = types.SimpleNamespace(arriving=0)
-    monkeypatch.setattr(
-        GuardedRequest,
-        "rule",
-        staticmethod(lambda scope: ExpectedBody(None, None, Incoming(), admission)),
-    )
+    expect(None, None, Incoming(), admission)
     connection.post(b"a", announced=2)
     assert (admission.arriving, Incoming.held_bytes) == (1, 1)
 
@@ -207,12 +203,8 @@ async def test_body_that_has_ended_is_counted_no_more(
     assert b" 408 " not in connection.written
 
 
-async def test_body_makes_room_for_a_smaller_one(
-    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(
-        GuardedRequest, "rule", staticmethod(lambda scope: ExpectedBody(None, None, Incoming()))
-    )
+async def test_body_makes_room_for_a_smaller_one(connection: Connection, expect: Expect) -> None:
+    expect(None, None, Incoming())
     connection.post(bytes(LARGE), announced=HELD_MAX_BYTES)
     refused: list[int] = []
     others = [Incoming() for _ in range(HELD_MAX_BYTES // LARGE)]
@@ -229,9 +221,9 @@ async def test_body_makes_room_for_a_smaller_one(
 
 
 async def test_refused_connection_takes_no_further_request(
-    connection: Connection, site: Site, monkeypatch: pytest.MonkeyPatch
+    connection: Connection, expect: Expect
 ) -> None:
-    monkeypatch.setattr(GuardedRequest, "rule", staticmethod(refusing(http.TOO_LARGE, None)))
+    expect(http.TOO_LARGE, None)
     connection.post(b"a")
     assert connection.is_closing()
     before = connection.written

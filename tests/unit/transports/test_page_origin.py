@@ -16,8 +16,9 @@ from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.streaming.application import Streaming
 from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer
 from realtime.transports.websocket import WebSocketConsumer
-from tests.unit.parts import Clock
+from tests.unit.parts import Clock, eventually
 from tests.unit.transports.emulation.parts import open_node
+from tests.unit.transports.streaming.visits import Visit
 
 OWN = "https://example.org"
 LISTED = "https://app.example"
@@ -101,36 +102,15 @@ REQUESTS = [
 STREAMS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "events")
 
 
-def scope_of(method: str, path: str, headers: Mapping[str, str], kind: str = "http") -> Any:
-    pairs = {"host": "example.org", **headers}.items()
-    return {
-        "type": kind,
-        "method": method,
-        "path": path.format(session=uuid.uuid4().hex),
-        "query_string": b"c=callback&channel=news",
-        "headers": [(name.encode(), value.encode()) for name, value in pairs],
-    }
-
-
-async def status(node: Node, scope: Any) -> int:
+async def status(node: Node, method: str, path: str, headers: Mapping[str, str]) -> int:
     """Send a request to the application that serves it, and leave when its response begins."""
-    serve = SockJS(None) if "/sockjs/" in scope["path"] else Streaming()
-    begun: asyncio.Future[int] = asyncio.get_running_loop().create_future()
-    events = [{"type": "http.request", "body": b"{}"}]
-
-    async def receive() -> Any:
-        return events.pop() if events else await asyncio.Event().wait()
-
-    async def send(event: Any) -> None:
-        if event["type"] == "http.response.start":
-            begun.set_result(event["status"])
-
-    task = asyncio.create_task(serve(node, scope, receive, send))
-    try:
-        return await begun
-    finally:
-        task.cancel()
-        await asyncio.gather(task, return_exceptions=True)
+    application = SockJS(None) if "/sockjs/" in path else Streaming()
+    path, headers = path.format(session=uuid.uuid4().hex), {"host": "example.org", **headers}
+    visit = Visit(application, node, path, "c=callback&channel=news", b"{}", headers, method)
+    await eventually(lambda: bool(visit.sent))
+    visit.serving.cancel()
+    await asyncio.gather(visit.serving, return_exceptions=True)
+    return visit.status
 
 
 @pytest.mark.parametrize("situation", SITUATIONS)
@@ -147,10 +127,18 @@ async def test_request_of_a_page_that_may_not_use_the_service_is_refused(
         refused = {
             name
             for name, (headers, _) in PAGES.items()
-            if await status(node, scope_of(method, path, headers)) == 403
+            if await status(node, method, path, headers) == 403
         }
 
     assert refused == {name for name, (_, let_in) in PAGES.items() if situation not in let_in}
+
+
+def handshake_of(headers: Mapping[str, str]) -> Any:
+    pairs = {"host": "example.org", **headers}.items()
+    return {
+        "type": "websocket",
+        "headers": [(name.encode(), value.encode()) for name, value in pairs],
+    }
 
 
 SOCKETS: Mapping[type[WebSocketConsumer], str] = {
@@ -175,7 +163,7 @@ async def test_socket_of_a_page_that_may_not_use_the_service_is_refused(
         refused = {
             name
             for name, (headers, _) in PAGES.items()
-            if not consumer().admits(node.config, node, scope_of("GET", "/", headers, "websocket"))
+            if not consumer().admits(node.config, node, handshake_of(headers))
         }
 
     assert refused == {
@@ -203,7 +191,7 @@ async def test_iframe_page_may_use_sockjs_though_its_origin_is_not_listed(
 ) -> None:
     async with open_node(clock, allowed_origins=[LISTED], sockjs_iframe=True) as node:
         node.hooks = CookieReader()
-        answer = await status(node, scope_of("POST", SOCKJS + what, {**COOKIE, **headers}))
+        answer = await status(node, "POST", SOCKJS + what, {**COOKIE, **headers})
     assert (answer == 403) is is_refused
 
 
@@ -216,4 +204,4 @@ async def test_what_touches_no_session_is_answered_to_every_page(
 ) -> None:
     """Without the headers of CORS, so the page cannot read it."""
     async with open_node(clock, allowed_origins=[LISTED]) as node:
-        assert await status(node, scope_of(method, path, {"origin": ELSEWHERE})) in (200, 204)
+        assert await status(node, method, path, {"origin": ELSEWHERE}) in (200, 204)
