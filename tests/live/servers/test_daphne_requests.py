@@ -144,9 +144,6 @@ async def test_bodies_of_the_site_have_a_limit_of_their_own(serve: Callable[...,
     assert statuses == [200, 413]
 
 
-# HTTP/2
-
-
 def test_http_2_is_not_offered(serve: Callable[..., Server]) -> None:
     """Over HTTP/2 daphne takes in bodies whatever the head says, and serves no WebSockets."""
     server = serve(server="daphne-tls")

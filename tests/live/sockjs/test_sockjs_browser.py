@@ -196,9 +196,6 @@ def test_page_of_an_origin_that_is_not_allowed_cannot_frame_ours(
     wait_until(lambda: "frame-ancestors" in "".join(console(browser)))
 
 
-# falling back
-
-
 async def test_page_behind_a_proxy_without_websocket_falls_back_by_itself(
     page: Page, server: Server, unique: str
 ) -> None:

@@ -35,9 +35,6 @@ more until the last timers of these sessions are thrown away, 25 seconds later; 
 own are counted to the last one."""
 
 
-# how sessions end
-
-
 async def abandon(server: Server, number: int) -> None:
     """Begin, and never come back."""
     await Session(server).open()

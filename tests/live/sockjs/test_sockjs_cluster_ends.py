@@ -143,9 +143,6 @@ async def test_sessions_go_on_when_their_relay_server_stops_and_get_shutdown_fro
     assert await took < SHUTDOWN_TIMEOUT + SLACK
 
 
-# Redis
-
-
 def away(redis: RedisServer) -> Callable[[], object]:
     redis.kill()
     return redis.start

@@ -180,9 +180,6 @@ async def test_history_that_is_removed_does_not_end_a_listener(server: Server, u
         assert await listener.data() == 2
 
 
-# requests of pages
-
-
 async def test_page_of_an_allowed_origin_is_served(serve: Callable[..., Server]) -> None:
     server = serve(**LISTENERS, allowed_origins=[PAGE])
     path = address("ns:news")

@@ -21,8 +21,6 @@ from tests.live.streaming.listeners import LISTENERS, address, listening
 from tests.redis_server import RedisServer
 from tests.server import Server, wait_until
 
-# logins
-
 
 async def test_login_session_says_who_listens_until_it_ends(
     serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactory, unique: str
@@ -47,9 +45,6 @@ async def test_login_session_says_who_listens_until_it_ends(
     # a link on another site, which sends the cookie along
     foreign = {**page, "Sec-Fetch-Site": "cross-site"}
     assert (await ask(server, "GET", path, headers=foreign)).status == 403
-
-
-# expiry
 
 
 async def test_server_api_sets_when_a_listener_expires(

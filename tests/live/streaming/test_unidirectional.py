@@ -147,9 +147,6 @@ async def api(server: Server, method: str, body: bytes) -> Any:
     return await ask(server, "POST", f"/api/{method}", body, {**JSON_BODY, **KEY})
 
 
-# how it ends
-
-
 @each_receiver
 @pytest.mark.parametrize(
     ("request_", "end"),
@@ -222,9 +219,6 @@ async def test_plain_request_to_the_websocket_is_refused(server: Server, method:
 
 async def test_socket_that_is_not_on_is_not_found(serve: Callable[..., Server]) -> None:
     assert await handshake_status(serve(server="uvicorn")) == 404
-
-
-# pages
 
 
 @pytest.mark.parametrize(("path", "way"), [(UNI_SSE, "GET"), (UNI_WEBSOCKET, "query")])

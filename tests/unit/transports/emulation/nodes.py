@@ -115,6 +115,12 @@ class Nodes:
         self._visitors += 1
         return Visitor(self.application, f"session{self._visitors}")
 
+    async def begun(self) -> Visitor:
+        """A visitor whose session is at the first node."""
+        visitor = self.visitor()
+        assert await visitor.poll(self.nodes[0]) == OPEN
+        return visitor
+
     async def subscriber(self, node: Node, channel: str = "a") -> Visitor:
         """A visitor whose session is at a node, and a subscriber."""
         visitor = self.visitor()
@@ -157,12 +163,17 @@ async def open_nodes(clock: Clock, number: int = 2) -> AsyncIterator[Nodes]:
 # requests at one node for a session of another one
 
 
+async def attached(nodes: Nodes, number: int = 1) -> None:
+    """Wait until so many requests at the second node are attached at the first one."""
+    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == number)
+    await turns(20)
+
+
 async def stream(nodes: Nodes, visitor: Visitor) -> Request:
     """A streaming request at the second node for a session of the first one."""
-    attached = nodes.engines[1].broker.count(relay_messages.Attach)
+    before = nodes.engines[1].broker.count(relay_messages.Attach)
     request = visitor.receive(nodes.nodes[1])
-    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) > attached)
-    await turns(20)
+    await attached(nodes, before + 1)
     return request
 
 

@@ -16,10 +16,8 @@ from realtime.transports.emulation.session import SESSION_TIMEOUT
 from realtime.transports.sockjs.application import KIND
 from tests.unit.cluster.direct_parts import levels
 from tests.unit.parts import Clock, data, eventually, turns
-from tests.unit.transports.emulation.nodes import Nodes, claimed, owners
+from tests.unit.transports.emulation.nodes import Nodes, attached, claimed, owners
 from tests.unit.transports.emulation.parts import BUSY, CONNECT, INTERRUPTED, OPEN
-
-# claims that Redis has lost
 
 
 async def test_claims_are_renewed_after_an_outage_and_until_then_sessions_are_not_denied(
@@ -64,8 +62,7 @@ async def test_node_whose_claim_is_under_way_does_not_deny_the_session(
     await eventually(lambda: "claim" in nodes.engines[0].waiting)
 
     second = visitor.receive(other)
-    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
-    await turns(20)
+    await attached(nodes)
     nodes.engines[0].go_on("claim")
 
     await first.has(OPEN)
@@ -79,8 +76,7 @@ async def test_session_that_begins_while_one_of_its_name_is_released_is_owned(
 ) -> None:
     one, _ = nodes.nodes
     engine = nodes.engines[0]
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     engine.hold("claim")
     await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: engine.waiting == ["claim"])
@@ -102,8 +98,7 @@ async def test_session_that_its_owner_has_forgotten_begins_at_the_node_with_the_
     nodes: Nodes,
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     [name] = nodes.cluster.claims
     await nodes.clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: name not in nodes.cluster.claims)
@@ -119,8 +114,7 @@ async def test_session_of_a_dead_owner_is_interrupted_and_its_name_is_free(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     await nodes.die(one)
     # its claims stay until they expire
     assert owners(nodes) == [one.uid]
@@ -138,8 +132,7 @@ async def test_client_gets_one_frame_that_says_interrupted(nodes: Nodes, clock: 
     """A polling response that has its frame already takes no second one."""
     one, other = nodes.nodes
     nodes.engines[0].broker.lose_assent()
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     assert await visitor.say(one, CONNECT) == 204
 
     request = visitor.receive(other, "xhr")
@@ -154,8 +147,7 @@ async def test_slow_owner_ends_the_session_that_the_relay_node_gave_up(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     engine = nodes.engines[1]
     engine.broker.lose(relay_messages.Attach)
     request = visitor.receive(other)
@@ -180,8 +172,7 @@ async def test_unknown_message_is_ignored(
     nodes: Nodes, caplog: pytest.LogCaptureFixture, body: bytes
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     message = DirectMessage(KIND, other.uid, 1, False, msgspec.Raw(body))
     written = len(nodes.engines[0].broker.written)
 
@@ -230,9 +221,6 @@ async def test_message_about_an_unknown_session_or_receiver_is_denied(
     )
     assert answers == ([relay_messages.NO] if is_question else [])
     assert levels(caplog) == set()
-
-
-# stopping
 
 
 async def test_session_that_begins_at_a_stopping_node_is_closed_with_shutdown(

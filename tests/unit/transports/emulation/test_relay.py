@@ -12,7 +12,7 @@ from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.relay_messages import WATCH_INTERVAL
 from realtime.transports.emulation.session import SESSION_TIMEOUT
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.transports.emulation.nodes import Nodes, quiet, stream
+from tests.unit.transports.emulation.nodes import Nodes, attached, quiet, stream
 from tests.unit.transports.emulation.parts import (
     BUSY,
     CONNECT,
@@ -65,8 +65,7 @@ async def test_full_streams_follow_one_another_without_loss(nodes: Nodes, transp
 
 
 async def test_heartbeat_reaches_the_other_node(nodes: Nodes, clock: Clock) -> None:
-    visitor = nodes.visitor()
-    await visitor.poll(nodes.nodes[0])
+    visitor = await nodes.begun()
     request = await stream(nodes, visitor)
     for _ in range(int(HEARTBEAT_DELAY / WATCH_INTERVAL) + 1):
         await clock.advance(WATCH_INTERVAL)
@@ -105,11 +104,9 @@ async def test_receiver_that_breaks_off_at_the_other_node_ends_the_session(
     nodes: Nodes, transport: str
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     request = visitor.receive(other, transport)
-    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
-    await turns(20)
+    await attached(nodes)
 
     await request.quit()
     await eventually(lambda: not one._connections)
@@ -124,8 +121,7 @@ async def test_receiver_that_breaks_off_before_its_frame_arrives_ends_the_sessio
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = visitor.receive(other, "xhr")
-    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
-    await turns(20)
+    await attached(nodes)
     nodes.engines[0].broker.lose(relay_messages.WrittenFrames)
     await publish(one, "a", 1)
     await eventually(lambda: bool(nodes.engines[0].broker.withheld))
@@ -141,8 +137,7 @@ async def test_request_that_is_cancelled_while_it_is_attached_ends_the_session(
     nodes: Nodes,
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     nodes.engines[0].broker.lose_assent()
     request = visitor.receive(other)
     await eventually(lambda: bool(nodes.engines[0].broker.withheld))
@@ -173,9 +168,8 @@ async def test_two_sends_at_once_at_two_nodes_are_both_taken(nodes: Nodes) -> No
 async def test_send_to_a_session_that_ended_is_denied_at_the_other_node(
     nodes: Nodes, clock: Clock
 ) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    _, other = nodes.nodes
+    visitor = await nodes.begun()
     await clock.advance(SESSION_TIMEOUT)
     assert await visitor.say(other, CONNECT) == 404
     await clock.advance(SESSION_TIMEOUT)

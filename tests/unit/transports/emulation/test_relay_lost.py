@@ -15,7 +15,7 @@ from realtime.transports.emulation.sessions import SharedSessions
 from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
-from tests.unit.transports.emulation.nodes import Nodes, quiet, stream
+from tests.unit.transports.emulation.nodes import Nodes, attached, quiet, stream
 from tests.unit.transports.emulation.parts import (
     HEARTBEAT,
     INTERRUPTED,
@@ -96,9 +96,8 @@ async def test_stream_whose_last_messages_are_lost_is_interrupted_at_the_next_wa
 async def test_receiver_whose_detach_was_lost_is_found_gone_when_the_next_one_comes(
     nodes: Nodes,
 ) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    _, other = nodes.nodes
+    visitor = await nodes.begun()
     request = await stream(nodes, visitor)
     nodes.engines[1].broker.lose(relay_messages.Detach)
     await request.quit()
@@ -110,8 +109,7 @@ async def test_receiver_whose_detach_was_lost_ends_when_it_is_not_watched(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, _ = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     request = await stream(nodes, visitor)
     nodes.engines[1].broker.lose(relay_messages.Detach)
     await request.quit()
@@ -209,8 +207,7 @@ async def test_response_of_a_node_that_stops_ends_in_order_and_the_session_goes_
     one, other = nodes.nodes
     visitor = await nodes.subscriber(one)
     request = visitor.receive(other, transport)
-    await eventually(lambda: nodes.engines[1].broker.count(relay_messages.Attach) == 1)
-    await turns(20)
+    await attached(nodes)
 
     await stop(other, clock, SHUTDOWN_TIMEOUT)
 
@@ -247,8 +244,7 @@ async def test_publication_while_the_end_of_a_response_is_on_its_way_goes_to_the
     one, relay, third = three.nodes
     visitor = await three.subscriber(one)
     request = visitor.receive(relay, transport)
-    await eventually(lambda: three.engines[1].broker.count(relay_messages.Attach) == 1)
-    await turns(20)
+    await attached(three)
 
     three.engines[0].hold("publish")
     relay.begin_stop()
@@ -274,9 +270,6 @@ async def test_request_at_a_stopping_node_ends_in_order(
     assert request.ended
     await publish(one, "a", 1)
     assert data_in([await visitor.poll(one)]) == [1]
-
-
-# leftovers
 
 
 async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock) -> None:

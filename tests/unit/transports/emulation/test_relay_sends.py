@@ -26,8 +26,7 @@ async def test_send_to_a_session_whose_owner_has_died_is_refused_within_four_sec
     nodes: Nodes, clock: Clock
 ) -> None:
     one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     await nodes.die(one)
 
     send = visitor.send(other, CONNECT)
@@ -43,9 +42,8 @@ async def test_send_is_refused_quietly_when_the_engine_goes_away(
     nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
     """It goes away during the question, or during the check whether the owner is alive."""
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    _, other = nodes.nodes
+    visitor = await nodes.begun()
     engine = nodes.engines[1]
     engine.hold("publish")
     send = visitor.send(other, CONNECT)

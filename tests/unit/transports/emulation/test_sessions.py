@@ -147,8 +147,7 @@ async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
     nodes: Nodes, clock: Clock
 ) -> None:
     one, _ = nodes.nodes
-    visitor = nodes.visitor()
-    assert await visitor.poll(one) == OPEN
+    await nodes.begun()
     assert owners(nodes) == [one.uid]
     await clock.advance(SESSION_TIMEOUT)
     await eventually(lambda: not nodes.cluster.claims)
@@ -221,9 +220,8 @@ async def test_session_cannot_begin_while_the_engine_is_away(nodes: Nodes, metho
 
 @pytest.mark.parametrize("method", ["owner", "subscribe"])
 async def test_send_is_refused_while_the_engine_is_away(nodes: Nodes, method: str) -> None:
-    one, other = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    _, other = nodes.nodes
+    visitor = await nodes.begun()
     nodes.engines[1].failing.add(method)
     assert await visitor.say(other, CONNECT) == 503
     nodes.engines[1].failing.clear()
@@ -232,8 +230,7 @@ async def test_send_is_refused_while_the_engine_is_away(nodes: Nodes, method: st
 
 async def test_session_goes_on_at_its_own_node_while_the_engine_is_away(nodes: Nodes) -> None:
     one, _ = nodes.nodes
-    visitor = nodes.visitor()
-    await visitor.poll(one)
+    visitor = await nodes.begun()
     nodes.engines[0].failing.update(("claim", "owner", "publish", "subscribe"))
     assert await visitor.say(one, CONNECT) == 204
     assert '\\"id\\":1' in await visitor.poll(one)
