@@ -41,32 +41,36 @@ async def turn_away(consumer: WebSocketConsumer, *origins: str) -> list[Mapping[
     return sent
 
 
-async def test_client_is_accepted_and_closed() -> None:
-    accept = {"type": "websocket.accept", "subprotocol": "centrifuge-protobuf"}
-    assert await turn_away(WebSocketConsumer()) == [accept, CLOSE]
-
-
-async def test_client_of_sockjs_gets_its_frames() -> None:
-    frames = [event.get("text") for event in await turn_away(SockJSConsumer())]
-    assert frames == [
-        None,
+TOLD: dict[WebSocketConsumer, list[str]] = {
+    WebSocketConsumer(): [],
+    SockJSConsumer(): [
         "o",
         r'c[3004,"{\"reason\":\"internal server error\",\"reconnect\":true}"]',
-        None,
-    ]
+    ],
+    UniWebSocketConsumer(): [
+        '{"disconnect":{"code":3004,"reason":"internal server error"}}',
+    ],
+}
+"""Consumer → the frames of its protocol."""
 
 
-async def test_unidirectional_client_is_told_by_a_push() -> None:
-    frames = [event.get("text") for event in await turn_away(UniWebSocketConsumer())]
-    assert frames == [None, '{"disconnect":{"code":3004,"reason":"internal server error"}}', None]
+@pytest.mark.parametrize(("consumer", "frames"), TOLD.items())
+async def test_client_is_accepted_told_why_and_closed(
+    consumer: WebSocketConsumer, frames: list[str]
+) -> None:
+    accepted, *told, closed = await turn_away(consumer)
+    assert accepted["type"] == "websocket.accept"
+    assert [event.get("text") for event in told] == frames
+    assert closed["code"] == 3004
+    if type(consumer) is WebSocketConsumer:
+        assert (accepted["subprotocol"], closed) == ("centrifuge-protobuf", CLOSE)
 
 
-@pytest.mark.parametrize("origin", ["https://example.com"])
 async def test_origin_that_is_not_allowed_is_refused_as_ever(
-    origin: str, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
     caplog.set_level("INFO")
-    events = await turn_away(WebSocketConsumer(), origin)
+    events = await turn_away(WebSocketConsumer(), "https://example.com")
     assert [event["type"] for event in events] == ["websocket.close"]
     assert events[0]["code"] == 1000
     assert [record.getMessage() for record in caplog.records] == [
