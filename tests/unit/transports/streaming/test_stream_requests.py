@@ -10,12 +10,19 @@ from urllib.parse import quote
 
 import pytest
 
+from realtime.config.options import Config
 from realtime.config.reader import load
 from realtime.node.hooks import Caller, Hooks, Identity
+from realtime.node.limits.connect_queue import PER_TURN
 from realtime.node.node import Node
 from realtime.protocol.protobuf_frames import frame_message
 from realtime.protocol.v2 import client_pb2
-from realtime.transports.streaming.application import Streaming, serves
+from realtime.transports.streaming.application import (
+    EVENTS_PATH,
+    Streaming,
+    response_when_away,
+    serves,
+)
 from tests.unit.parts import Clock, eventually
 from tests.unit.transports.emulation.parts import open_node
 from tests.unit.transports.streaming.visits import Visit
@@ -387,3 +394,54 @@ async def test_session_of_a_unidirectional_stream_takes_no_frames(node: Node) ->
     assert beside.status == 404
     stream.leave()
     await stream.serving
+
+
+# turns: others get the event loop in between
+
+
+@pytest.mark.parametrize(
+    ("path", "query", "body", "more"),
+    [
+        (HTTP_STREAM, "", CONNECT, {}),
+        (UNI_HTTP_STREAM, "", b"{}", {}),
+        (UNI_HTTP_STREAM, "", b"{}", {"uni_error_mode": "transport"}),
+        ("/connection/events", "channel=news", None, {}),
+    ],
+)
+async def test_stream_begins_after_newcomers_that_came_before(
+    clock: Clock, path: str, query: str, body: bytes | None, more: dict[str, Any]
+) -> None:
+    async with open_node(clock, **OPTIONS | more) as node:
+        turns = (node.admission.queue.turn() for _ in range(100 * PER_TURN))
+        before = [asyncio.create_task(turn) for turn in turns]
+        visit = Visit(Streaming(), node, path, query, body)
+
+        await eventually(lambda: node.counters.opened == 1)
+        assert sum(task.done() for task in before) > 50 * PER_TURN
+
+        visit.leave()
+        await asyncio.gather(visit.serving, *before)
+
+
+# while the service cannot serve
+
+
+@pytest.mark.parametrize(
+    ("path", "origin", "allowed", "status", "readable"),
+    [
+        (EVENTS_PATH, PAGE, None, 200, PAGE.encode()),
+        (EVENTS_PATH, PAGE, (PAGE,), 200, PAGE.encode()),
+        (EVENTS_PATH, "", (PAGE,), 200, None),
+        (EVENTS_PATH, "https://elsewhere.example", (PAGE,), 403, None),
+        ("/connection/sse", PAGE, None, 503, None),
+    ],
+)
+def test_listener_of_an_allowed_page_learns_that_it_is_to_come_back(
+    path: str, origin: str, allowed: Any, status: int, readable: bytes | None
+) -> None:
+    headers = [(b"origin", origin.encode())] if origin else []
+    scope: dict[str, Any] = {"type": "http", "method": "GET", "path": path, "headers": headers}
+    response, fields = response_when_away(scope, Config(allowed_origins=allowed))
+    assert (response.status, response.body.startswith(b"retry: ")) == (status, status == 200)
+    assert dict(fields).get(b"access-control-allow-origin") == readable
+    assert (b"no-store" in dict(fields).get(b"cache-control", b"")) is (status == 200)
