@@ -1,4 +1,4 @@
-"""Bodies under daphne: what the application gets of them, and when."""
+"""Requests under daphne: what the application gets of bodies, and when; how daphne stops."""
 
 from __future__ import annotations
 
@@ -25,6 +25,7 @@ from realtime.transports.bodies import (
     ExpectedBody,
     Incoming,
 )
+from realtime.transports.servers import daphne_install
 from realtime.transports.servers.daphne_body import CHUNK_BYTES
 from realtime.transports.servers.daphne_request import LINGER_TIMEOUT, GuardedRequest
 
@@ -231,3 +232,29 @@ async def test_refused_connection_takes_no_further_request(
     connection.lose()
     assert connection.written == before
     assert not connection.clock.getDelayedCalls()
+
+
+async def test_application_of_a_connection_that_is_just_opening_begins_before_it_is_cancelled() -> (
+    None
+):
+    steps: list[str] = []
+
+    async def application(scope: Scope, receive: Receive, send: Send) -> None:
+        steps.append((await receive())["type"])
+        try:
+            await receive()
+        except asyncio.CancelledError:
+            steps.append("cancelled")
+
+    server: Any = Server(application, endpoints=["never opened"])
+    server.connections = {}
+    connection = object()
+    server.protocol_connected(connection)
+    server.create_application(connection, {"type": "websocket"}).put_nowait(
+        {"type": "websocket.connect"}
+    )
+
+    killing: Any = daphne_install.stop_before(Server.kill_all_applications)(server)
+    await killing.asFuture(asyncio.get_running_loop())
+
+    assert steps == ["websocket.connect", "cancelled"]
