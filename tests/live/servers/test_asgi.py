@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-import os
-import signal
 import subprocess
 import sys
 from collections.abc import Callable
@@ -40,13 +38,6 @@ async def refused(address: str, **options: Any) -> int:
 # paths of the service and of the site
 
 
-@pytest.mark.parametrize("server_name", BOTH_SERVERS)
-def test_pages_of_the_site_are_the_site_s(serve: Callable[..., Server], server_name: str) -> None:
-    server = serve(server=server_name)
-    assert post(server, method="GET", path="/hello", headers={}).body == b"hello"
-    assert post(server, method="GET", path="/nowhere", headers={}).status == 404
-
-
 OWN_ROUTES = "tests.site.asgi_own_routes:application"
 """A site with WebSocket routes of its own."""
 
@@ -75,6 +66,7 @@ async def test_unknown_websocket_path_is_refused(
     serve: Callable[..., Server], server_name: str
 ) -> None:
     server = serve(server=server_name)
+    assert post(server, method="GET", path="/nowhere", headers={}).status == 404
     for path in ("/", "/connection", "/connection/websocket/", "/connection/websocketx", "/hello"):
         address = server.socket.replace("/connection/websocket", path)
         assert await refused(address) == 404, path
@@ -198,9 +190,6 @@ async def test_with_broken_options_every_path_of_the_service_is_unavailable(
     assert "Traceback" not in server.log
 
 
-# starting and stopping
-
-
 async def test_lifespan_starts_and_stops_under_uvicorn(
     own_server: Callable[..., Server],
 ) -> None:
@@ -210,31 +199,6 @@ async def test_lifespan_starts_and_stops_under_uvicorn(
     server.stop()
     assert "Application shutdown complete." in server.log
     assert "Traceback" not in server.log
-
-
-SHUTDOWNS = {
-    "daphne": [SHUTDOWN],
-    # uvicorn closes sockets itself, before it says that it stops: 1012 is "service restart"
-    # in the registry of RFC 6455, and without a reason clients come back.
-    "uvicorn": [SHUTDOWN, (1012, "")],
-}
-
-
-@pytest.mark.parametrize("server_name", SHUTDOWNS)
-async def test_clients_of_a_stopped_server_get_shutdown(
-    own_server: Callable[..., Server],
-    connect: Callable[..., Any],
-    server_name: str,
-    format_name: str,
-) -> None:
-    server = own_server(server=server_name)
-    clients = [await connect(server) for _ in range(3)]
-    os.kill(server.pid, signal.SIGTERM)
-    for client in clients:
-        assert await client.closed() in SHUTDOWNS[server_name]
-
-
-# other ways to run
 
 
 async def test_site_without_daphne_works_under_uvicorn(
