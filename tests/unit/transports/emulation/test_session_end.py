@@ -6,6 +6,7 @@ import asyncio
 import gc
 import weakref
 from collections.abc import AsyncIterator
+from typing import NamedTuple
 
 import pytest
 
@@ -52,30 +53,26 @@ async def test_bad_frame_closes_the_session_with_its_code_and_advice(case: Case)
     assert not await case.say(CONNECT)
 
 
-class Held:
+class Held(NamedTuple):
     """A session with a receiver, whose client waits for its subscription."""
 
-    def __init__(self, node: Node, engine: SuspendedEngine) -> None:
-        self.case = Case(node)
-        self.reading = Reading()
-        self._engine = engine
-
-    async def begin(self) -> None:
-        await self.case.session.attach(self.reading)
-        self._engine.hold("subscribe")
-        assert await self.case.say(CONNECT, subscribe_command("a"))
-        await eventually(lambda: "subscribe" in self._engine.waiting)
+    case: Case
+    reading: Reading
+    engine: SuspendedEngine
 
     def go_on(self) -> None:
-        self._engine.go_on("subscribe")
+        self.engine.go_on("subscribe")
 
 
 @pytest.fixture
 async def held(clock: Clock) -> AsyncIterator[Held]:
     engine = SuspendedEngine(Timers(asyncio.get_running_loop()))
     async with open_node(clock, engine) as node:
-        held = Held(node, engine)
-        await held.begin()
+        case = Case(node)
+        held = Held(case, await case.attach(), engine)
+        engine.hold("subscribe")
+        assert await case.say(CONNECT, subscribe_command("a"))
+        await eventually(lambda: "subscribe" in engine.waiting)
         yield held
         if "subscribe" in engine.held:
             held.go_on()
