@@ -82,14 +82,13 @@ def test_file_that_is_no_socket_stays(tmp_path: Path, kind: str) -> None:
     assert path.is_symlink() or path.exists()
 
 
-def test_missing_directory_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CannotListen, match="No such file or directory"):
-        listen_at_path(tmp_path / "missing" / "socket")
-
-
-def test_path_that_is_too_long_is_said(tmp_path: Path) -> None:
-    with pytest.raises(CannotListen, match="too long"):
-        listen_at_path(tmp_path / ("x" * 200))
+@pytest.mark.parametrize(
+    ("name", "reason"),
+    [("missing/socket", "No such file or directory"), ("x" * 200, "too long")],
+)
+def test_path_that_cannot_be_is_said(tmp_path: Path, name: str, reason: str) -> None:
+    with pytest.raises(CannotListen, match=reason):
+        listen_at_path(tmp_path / name)
 
 
 def test_file_goes_with_its_process_unless_another_one_has_it(tmp_path: Path) -> None:

@@ -57,12 +57,6 @@ def test_requests_are_read_as_h11_reads_them(changes: list[tuple[int, int, bytes
     assert list(request.headers) == list(post.headers.items())
 
 
-def test_request_of_a_client_is_plain() -> None:
-    post = plain_post(POST)
-    assert post is not None
-    assert (post.path, post.query, post.body) == ("/api", b"a=b", b"body")
-
-
 @pytest.mark.parametrize(
     ("what", "instead"),
     [

@@ -34,10 +34,6 @@ TOO_MANY_REQUESTS = r'c[3008,"{\"reason\":\"too many requests\",\"reconnect\":tr
 # one node
 
 
-async def test_send_to_an_unknown_session_is_refused(node: Node) -> None:
-    assert await Visitor(SockJS(None), "s").say(node, CONNECT) == 404
-
-
 async def test_session_that_was_forgotten_begins_anew(node: Node, clock: Clock) -> None:
     visitor = Visitor(SockJS(None), "s")
     assert await visitor.poll(node) == OPEN
@@ -143,17 +139,9 @@ def test_nodes_whose_event_loop_is_closed_are_forgotten() -> None:
 # owners
 
 
-async def test_node_owns_the_session_whose_first_request_it_got_until_its_end(
+async def test_node_owns_the_session_whose_first_request_it_got_for_as_long_as_it_lives(
     nodes: Nodes, clock: Clock
 ) -> None:
-    one, _ = nodes.nodes
-    await nodes.begun()
-    assert owners(nodes) == [one.uid]
-    await clock.advance(SESSION_TIMEOUT)
-    await eventually(lambda: not nodes.cluster.claims)
-
-
-async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: Clock) -> None:
     one, _ = nodes.nodes
     request = nodes.visitor().receive(one)
     await request.has(OPEN)
@@ -162,6 +150,8 @@ async def test_session_stays_owned_for_as_long_as_it_lives(nodes: Nodes, clock: 
         await claimed(nodes, one)
     assert nodes.engines[0].calls["claim"] == 1 + 3 * CLAIM_LIFETIME / CLAIM_RENEWAL
     await request.quit()
+    await clock.advance(SESSION_TIMEOUT)
+    await eventually(lambda: not nodes.cluster.claims)
 
 
 async def test_next_renewal_repairs_one_that_failed(
