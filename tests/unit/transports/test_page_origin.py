@@ -193,15 +193,3 @@ async def test_iframe_page_may_use_sockjs_though_its_origin_is_not_listed(
         node.hooks = CookieReader()
         answer = await status(node, "POST", SOCKJS + what, {**COOKIE, **headers})
     assert (answer == 403) is is_refused
-
-
-@pytest.mark.parametrize(
-    ("method", "path"),
-    [("GET", "/connection/sockjs/info"), ("OPTIONS", SOCKJS + "xhr")],
-)
-async def test_what_touches_no_session_is_answered_to_every_page(
-    clock: Clock, method: str, path: str
-) -> None:
-    """Without the headers of CORS, so the page cannot read it."""
-    async with open_node(clock, allowed_origins=[LISTED]) as node:
-        assert await status(node, method, path, {"origin": ELSEWHERE}) in (200, 204)

@@ -57,14 +57,37 @@ def content_type(name: str) -> dict[str, str]:
     return {"content-type": name} if name else {}
 
 
+async def begin(streaming: Streaming, node: Node, path: str, *request: Any) -> tuple[Visit, str]:
+    """Begin a stream; returns it, and its session."""
+    stream = Visit(streaming, node, path, "format=protobuf", *request)
+    await stream.until("\n")
+    return stream, json.loads(stream.text)["connect"]["session"]
+
+
+async def beside(
+    streaming: Streaming, node: Node, request: Mapping[str, Any], headers: Any = None
+) -> Visit:
+    """Send a request beside a stream, and wait for the response."""
+    body = json.dumps({name: value for name, value in request.items() if value is not None})
+    visit = Visit(streaming, node, EMULATION, "", body.encode(), headers)
+    await visit.serving
+    return visit
+
+
 @pytest.mark.parametrize("name", NOT_BINARY)
 async def test_stream_is_json_unless_the_content_type_is_exactly_that_of_protobuf(
     node: Node, name: str
 ) -> None:
-    query = "format=protobuf"
-    stream = Visit(Streaming(), node, HTTP_STREAM, query, CONNECT, content_type(name))
-    await stream.until('{"id":1,"connect":{"client":"')
+    streaming = Streaming()
+    stream, session = await begin(streaming, node, HTTP_STREAM, CONNECT, content_type(name))
+    assert stream.text.startswith('{"id":1,"connect":{"client":"')
     assert stream.headers[b"content-type"] == b"text/plain; charset=utf-8"
+
+    request = {"node": node.uid, "session": session, "data": RPC.decode()}
+    answer = await beside(streaming, node, request, content_type(name))
+
+    await stream.until('{"id":2,"error":{"code":108,')
+    assert (answer.status, answer.text) == (204, "")
     stream.leave()
     await stream.serving
 
@@ -72,25 +95,6 @@ async def test_stream_is_json_unless_the_content_type_is_exactly_that_of_protobu
 async def test_events_are_json_whatever_the_content_type(node: Node) -> None:
     stream = Visit(Streaming(), node, SSE, "", CONNECT, content_type(BINARY))
     await stream.until('data: {"id":1,"connect":{"client":"')
-    stream.leave()
-    await stream.serving
-
-
-@pytest.mark.parametrize("name", NOT_BINARY)
-async def test_emulation_is_json_unless_the_content_type_is_exactly_that_of_protobuf(
-    node: Node, name: str
-) -> None:
-    streaming = Streaming()
-    stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
-    await stream.until("\n")
-    connected = json.loads(stream.text)["connect"]
-    request = {"node": node.uid, "session": connected["session"], "data": RPC.decode()}
-
-    beside = Visit(streaming, node, EMULATION, "", json.dumps(request).encode(), content_type(name))
-    await beside.serving
-    await stream.until('{"id":2,"error":{"code":108,')
-
-    assert (beside.status, beside.text) == (204, "")
     stream.leave()
     await stream.serving
 
@@ -355,43 +359,29 @@ async def test_request_beside_a_stream_needs_its_session(
     node: Node, change: dict[str, Any], status: int
 ) -> None:
     streaming = Streaming()
-    stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
-    await stream.until("\n")
-    session = json.loads(stream.text)["connect"]["session"]
+    stream, session = await begin(streaming, node, HTTP_STREAM, CONNECT)
     request = {"session": session, "node": node.uid, "data": RPC.decode(), **change}
-    body = json.dumps({name: value for name, value in request.items() if value is not None})
-    beside = Visit(streaming, node, EMULATION, "", body.encode())
-    await beside.serving
-    assert beside.status == status
+    assert (await beside(streaming, node, request)).status == status
     stream.leave()
     await stream.serving
 
 
-async def test_broken_frame_is_taken_and_ends_the_stream(clock: Clock) -> None:
-    async with open_node(clock, **OPTIONS) as node:
-        streaming = Streaming()
-        stream = Visit(streaming, node, HTTP_STREAM, "", CONNECT)
-        await stream.until("\n")
-        session = json.loads(stream.text)["connect"]["session"]
-        request = json.dumps({"session": session, "node": node.uid, "data": "hello"}).encode()
-        taken = Visit(streaming, node, EMULATION, "", request)
-        await taken.serving
-        await stream.serving
-        late = Visit(streaming, node, EMULATION, "", request)
-        await late.serving
+async def test_broken_frame_is_taken_and_ends_the_stream(node: Node) -> None:
+    streaming = Streaming()
+    stream, session = await begin(streaming, node, HTTP_STREAM, CONNECT)
+    request = {"session": session, "node": node.uid, "data": "hello"}
+    taken = await beside(streaming, node, request)
+    await stream.serving
+    late = await beside(streaming, node, request)
     assert stream.text.endswith('{"push":{"disconnect":{"code":3501,"reason":"bad request"}}}\n')
     assert (taken.status, late.status) == (204, 404)
 
 
 async def test_session_of_a_unidirectional_stream_takes_no_frames(node: Node) -> None:
     streaming = Streaming()
-    stream = Visit(streaming, node, UNI_HTTP_STREAM, "", b"{}")
-    await stream.until("\n")
-    session = json.loads(stream.text)["connect"]["session"]
-    request = json.dumps({"session": session, "node": node.uid, "data": "{}"}).encode()
-    beside = Visit(streaming, node, EMULATION, "", request)
-    await beside.serving
-    assert beside.status == 404
+    stream, session = await begin(streaming, node, UNI_HTTP_STREAM, b"{}")
+    request = {"session": session, "node": node.uid, "data": "{}"}
+    assert (await beside(streaming, node, request)).status == 404
     stream.leave()
     await stream.serving
 
