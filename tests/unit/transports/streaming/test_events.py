@@ -32,8 +32,10 @@ class Visit(visits.Visit):
     """One request of a listener."""
 
     def __init__(self, streaming: Streaming, node: Node, *channels: str, **fields: str) -> None:
+        last = fields.pop("last_event_id", "")
+        headers = {"last-event-id": last} if last else {}
         query = [*(("channel", channel) for channel in channels), *fields.items()]
-        super().__init__(streaming, node, EVENTS_PATH, urlencode(query))
+        super().__init__(streaming, node, EVENTS_PATH, urlencode(query), headers=headers)
 
 
 def publish(node: Node, channel: str, text: str) -> Any:
@@ -93,13 +95,14 @@ KEY = event_ids.key_of("news")
         f"{KEY}.1.e\r\nevent: x",
         "~",
         "\0",
+        "é",
         "x" * (event_ids.MAX_LENGTH + 1),
     ],
 )
-async def test_id_that_is_none_of_this_stream_is_a_reset(node: Node, since: str) -> None:
+@pytest.mark.parametrize("way", ["since", "last_event_id"])
+async def test_id_that_is_none_of_this_stream_is_a_reset(node: Node, since: str, way: str) -> None:
     top = await publish(node, "news", "1")
-    since = since.format(epoch=top.epoch)
-    visit = Visit(Streaming(), node, "news", since=since)
+    visit = Visit(Streaming(), node, "news", **{way: since.format(epoch=top.epoch)})
     await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
     await publish(node, "news", "2")
     await visit.until("data: 2\n")
