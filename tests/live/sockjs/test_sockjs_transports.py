@@ -119,6 +119,7 @@ async def test_session_lives_by_each_transport(
     assert "no-store" in headers["cache-control"]
     assert headers["access-control-allow-origin"] == PAGE
     assert ("content-length" in headers) is (transport not in STREAMING)
+    assert ("x-accel-buffering" in headers) is (transport in STREAMING)
     if transport is HTMLFILE:  # browsers run no scripts of a page that is shorter
         assert len(first.prelude) >= 1024
         assert first.prelude.startswith(b"<!doctype html>")
