@@ -68,10 +68,8 @@ async def test_unsubscribe_of_another_node_is_applied_here(
     node: Node, engine: ClusterEngine
 ) -> None:
     mine, other = add(node, "C1"), add(node, "C2", "18")
-
     await other_node_sends(engine, Unsubscribe("17", "a", origin="another"))
     await eventually(lambda: mine.unsubscribed == ["a"])
-
     assert other.unsubscribed == []
 
 
@@ -80,10 +78,8 @@ async def test_disconnect_of_another_node_is_applied_here_with_its_code(
     node: Node, engine: ClusterEngine, code: int
 ) -> None:
     mine, kept, other = add(node, "C1"), add(node, "C2"), add(node, "C3", "18")
-
     await other_node_sends(engine, DisconnectUser("17", code, keep="C2", origin="another"))
     await eventually(lambda: mine.close_codes == [code])
-
     assert kept.closes == other.closes == []
 
 
@@ -103,10 +99,8 @@ async def test_message_is_applied_here_also_if_it_cannot_be_sent(
 ) -> None:
     client = add(node)
     engine.failing.add("publish")
-
     with pytest.raises(ConnectionError):
         await node.disconnect_user("17")
-
     assert client.close_codes == [FORCED]
 
 
@@ -332,16 +326,3 @@ async def test_messages_that_older_nodes_know_stay_as_they_were(
 
     (message,) = sent
     assert json.loads(message) | {"origin": "n"} == json.loads(text)
-
-
-async def test_unknown_kind_is_ignored_and_those_after_it_are_applied(
-    node: Node, engine: ClusterEngine, caplog: pytest.LogCaptureFixture
-) -> None:
-    client = add(node)
-
-    publication = Publication(data('{"do":"from the future","user":"17"}'), uid="x")
-    await engine.broker.publish(Outgoing(CONTROL, publication, CONTROL_OPTIONS))
-    await other_node_sends(engine, Unsubscribe("17", "a", origin="another"))
-    await eventually(lambda: client.unsubscribed == ["a"])
-
-    assert [record.levelname for record in caplog.records] == ["WARNING"]

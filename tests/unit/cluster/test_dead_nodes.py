@@ -72,9 +72,7 @@ async def test_ends_are_told_when_the_engine_has_answered_for_a_time(
     bench.sweeper.start()
     await advance(clock, SETTLE_TIME - 1)
     assert bench.told == []
-
     await advance(clock, 2 * SWEEP_INTERVAL)
-
     assert bench.told == ["7", "8"]
 
 
@@ -98,7 +96,6 @@ async def test_node_that_stops_looks_no_more(bench: Bench, clock: Clock) -> None
     bench.sweeper.start()
     bench.sweeper.stop()
     await advance(clock, 20)
-
     assert bench.lists.attempts == []
 
 
@@ -116,8 +113,6 @@ async def test_work_of_another_node_is_left_to_it(bench: Bench, clock: Clock) ->
 async def test_each_attempt_has_another_name(bench: Bench, clock: Clock) -> None:
     bench.lists.parts *= 3
     bench.sweeper.start()
-
     await advance(clock, 20)
-
     assert bench.told == ["7", "8"] * 3
     assert len(set(bench.lists.attempts)) == len(bench.lists.attempts)

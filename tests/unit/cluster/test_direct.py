@@ -25,14 +25,6 @@ from tests.unit.parts import Clock, data, eventually, turns
 # messages
 
 
-async def test_message_is_delivered_with_its_subject_sender_and_body(pair: Pair) -> None:
-    reader = Reader(pair.other, "s", "another")
-
-    await pair.one.direct.send(pair.other.uid, "s", b'{"a":1}')
-
-    assert reader.messages == [("s", pair.one.uid, b'{"a":1}')]
-
-
 async def test_messages_are_delivered_in_their_order_whatever_their_subject(pair: Pair) -> None:
     reader = Reader(pair.other, "a", "b")
 
@@ -44,31 +36,21 @@ async def test_messages_are_delivered_in_their_order_whatever_their_subject(pair
     ]
 
 
-async def test_message_reaches_its_receiver_alone(pair: Pair) -> None:
-    reader, own = Reader(pair.other, "s"), Reader(pair.one, "s")
-
-    await pair.one.direct.send(pair.other.uid, "s", b"1")
-
-    assert (reader.bodies, own.bodies) == ([b"1"], [])
-
-
-async def test_node_may_send_to_itself(pair: Pair) -> None:
-    reader = Reader(pair.one, "s")
-
+async def test_message_reaches_its_receiver_alone_with_subject_sender_and_body(pair: Pair) -> None:
+    reader, own = Reader(pair.other, "s", "another"), Reader(pair.one, "s", "another")
+    await pair.one.direct.send(pair.other.uid, "s", b'{"a":1}')
     await pair.one.direct.send(pair.one.uid, "s", b"1")
-
-    assert reader.messages == [("s", pair.one.uid, b"1")]
+    assert reader.messages == [("s", pair.one.uid, b'{"a":1}')]
+    assert own.messages == [("s", pair.one.uid, b"1")]
 
 
 async def test_message_to_a_node_without_inbox_is_lost_and_the_next_one_arrives(
     closed: Pair,
 ) -> None:
     reader = Reader(closed.other, "s")
-
     await closed.one.direct.send(closed.other.uid, "s", b"1")
     await closed.other.direct.open()
     await closed.one.direct.send(closed.other.uid, "s", b"2")
-
     assert reader.bodies == [b"2"]
 
 
@@ -76,10 +58,8 @@ async def test_message_without_a_handler_does_no_harm(
     pair: Pair, caplog: pytest.LogCaptureFixture
 ) -> None:
     reader = Reader(pair.other, "s")
-
     await pair.one.direct.send(pair.other.uid, "unknown", b"1")
     await pair.one.direct.send(pair.other.uid, "s", b"2")
-
     assert reader.bodies == [b"2"]
     assert levels(caplog) == set()
 
@@ -128,9 +108,7 @@ async def test_body_arrives_as_it_was_sent(pair: Pair, body: bytes) -> None:
 async def test_lone_surrogate_does_not_cost_a_message(pair: Pair) -> None:
     """Browsers write it for text cut in the middle of an emoji; it may be replaced."""
     reader = Reader(pair.other, "s")
-
     await pair.one.direct.send(pair.other.uid, "s", b'{"text":"\\ud83d"}')
-
     assert reader.bodies in ([b'{"text":"\\ud83d"}'], [b'{"text":"\\ufffd"}'])
 
 
@@ -139,40 +117,19 @@ async def test_lone_surrogate_does_not_cost_a_message(pair: Pair) -> None:
 )
 async def test_any_text_may_be_a_subject(pair: Pair, subject: str) -> None:
     reader = Reader(pair.other, subject)
-
     await pair.one.direct.send(pair.other.uid, subject, b"1")
-
     assert reader.messages == [(subject, pair.one.uid, b"1")]
 
 
 @pytest.mark.parametrize("body", [b"", b"{", b"1]", b'"\xff"', b"NaN", b"1],[2"])
 async def test_body_that_is_no_json_is_not_sent(pair: Pair, body: bytes) -> None:
     published = pair.engine.calls["publish"]
-
     with pytest.raises(ValueError, match="JSON"):
         await pair.one.direct.send(pair.other.uid, "s", body)
-
     assert pair.engine.calls["publish"] == published
 
 
 # questions and answers
-
-
-async def test_question_is_answered(pair: Pair) -> None:
-    asked: list[tuple[str, bytes]] = []
-
-    def answer(sender: str, body: bytes) -> asyncio.Future[bytes]:
-        asked.append((sender, body))
-        answering: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
-        answering.set_result(b'{"b":2}')
-        return answering
-
-    pair.other.direct.handle("s", answer)
-
-    asking = asyncio.create_task(pair.one.direct.ask(pair.other.uid, "s", b'{"a":1}', TIMEOUT))
-
-    assert await answer_of(asking) == b'{"b":2}'
-    assert asked == [(pair.one.uid, b'{"a":1}')]
 
 
 async def test_both_nodes_may_ask_each_other_at_the_same_time(pair: Pair) -> None:
@@ -258,7 +215,6 @@ async def test_question_that_hangs_on_its_way_fails_in_time(pair: Pair, clock: C
 async def test_question_that_cannot_be_sent_fails_at_once(pair: Pair) -> None:
     """The clock stands still, so the caller cannot have waited."""
     pair.engine.failing.add("publish")
-
     with pytest.raises(EngineUnavailable):
         await pair.one.direct.ask(pair.other.uid, "s", b"1", TIMEOUT)
 
@@ -304,10 +260,8 @@ async def test_answer_nobody_asked_for_is_ignored(
     pair: Pair, caplog: pytest.LogCaptureFixture, number: int
 ) -> None:
     reader = Reader(pair.other, "s")
-
     await put(pair, answer_to(number))
     await pair.one.direct.send(pair.other.uid, "s", b"2")
-
     assert reader.bodies == [b"2"]
     assert levels(caplog) == set()
 

@@ -178,17 +178,14 @@ def test_survey_answer(answer: SurveyAnswer, text: bytes) -> None:
 
 def test_report_of_an_older_node_is_read() -> None:
     report = msgspec.json.decode(b'["C","websocket",1.5,2,["a"],null]', type=ClientReport)
-
     assert report == ClientReport("C", "websocket", 1.5, 2, ["a"])
 
 
 def test_direct_message() -> None:
     message = DirectMessage("s", "N1", 7, True, msgspec.Raw(b'{"a":1}'))
-
     assert msgspec.json.encode(message) == b'["s","N1",7,true,{"a":1}]'
 
 
 def test_internal_channels() -> None:
     names = (channel_rules.CONTROL, channel_rules.QUESTIONS, channel_rules.inbox("N1"))
-
     assert names == ("\u00a7control", "\u00a7questions", "\u00a7node:N1")

@@ -42,9 +42,7 @@ async def test_node_announces_itself_at_its_start_and_withdraws_at_its_end(
 ) -> None:
     heartbeat = heartbeats(engine)[node.uid]
     assert (heartbeat.node.uid, heartbeat.lifetime) == (node.uid, HEARTBEAT_LIFETIME)
-
     await stop(node, clock, SHUTDOWN_TIMEOUT)
-
     assert heartbeats(engine) == {}
 
 
@@ -53,10 +51,8 @@ async def test_heartbeat_describes_the_node_at_its_moment(
 ) -> None:
     assert heartbeats(engine)[node.uid].node.num_clients == 0
     node.hub.add(RecordingClient())
-
     await clock.advance(HEARTBEAT_INTERVAL)
     await eventually(lambda: heartbeats(engine)[node.uid].node.num_clients == 1)
-
     assert heartbeats(engine)[node.uid].node.uptime == HEARTBEAT_INTERVAL
 
 
@@ -94,9 +90,7 @@ async def test_heartbeat_that_fails_is_logged_once_and_tried_again(
 
 async def test_heartbeat_follows_an_interruption_at_once(node: Node, engine: ClusterEngine) -> None:
     heartbeats(engine).clear()
-
     node.on_resumed(lambda channel: True)
-
     await eventually(lambda: node.uid in heartbeats(engine))
 
 
@@ -106,7 +100,6 @@ async def test_nodes_are_this_one_as_it_is_now_and_then_the_others(
     other = NodeInfo("u", "another", "1.0", 5, 4, 3, 2)
     await engine.cluster.announce(other, HEARTBEAT_LIFETIME)
     node.hub.add(RecordingClient())
-
     assert await node.nodes() == [node.describe(), other]
     assert node.describe().num_clients == 1
 
@@ -115,8 +108,6 @@ async def test_nodes_are_this_one_as_it_is_now_and_then_the_others(
 async def test_node_that_could_not_start_leaves_no_task(engine: ClusterEngine, step: str) -> None:
     engine.failing.add(step)
     node = Node(load({}), engine)
-
     with pytest.raises(EngineUnavailable):
         await node.start()
-
     await eventually(lambda: asyncio.all_tasks() == {asyncio.current_task()})

@@ -60,9 +60,7 @@ async def test_connections_of_anonymous_users_are_a_bad_request(serving_node: No
 
 async def test_subscribers_of_every_channel_asked_for_once_each(serving_node: Node) -> None:
     await subscribe(serving_node, RecordingClient(), PLAIN)
-
     found = await realtime.asubscribers(name for name in ("b", "a", "a", "nope:x"))
-
     assert list(found.items()) == [("b", 0), ("a", 1), ("nope:x", 0)]
     assert (found.num_nodes, found.missing) == (1, [])
 
@@ -70,7 +68,6 @@ async def test_subscribers_of_every_channel_asked_for_once_each(serving_node: No
 async def test_too_many_channels_at_once_are_refused(serving_node: Node) -> None:
     names = [f"c{number}" for number in range(1001)]
     assert len(await realtime.asubscribers(names[:1000])) == 1000
-
     with pytest.raises(LimitExceeded):
         await realtime.asubscribers(names)
 

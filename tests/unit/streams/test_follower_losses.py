@@ -83,17 +83,14 @@ async def test_stream_that_lost_its_end_is_noticed_where_nothing_was_delivered(
     assert line.position.epoch != epoch
 
 
-async def test_other_publication_at_the_top_is_noticed_by_a_check(line: Line) -> None:
+@pytest.mark.parametrize("others", [[3], []], ids=["another at the top", "a lower top"])
+async def test_stream_that_lost_its_end_is_noticed_by_a_check(
+    line: Line, others: list[int]
+) -> None:
     await line.publish(1, 2)
     line.engine.broker.lose_tail("a", 1)
-    await line.lose(3)
-    await line.follower.check()
-    assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
-
-
-async def test_stream_that_lost_its_end_is_noticed_by_a_check(line: Line) -> None:
-    await line.publish(1, 2)
-    line.engine.broker.lose_tail("a", 1)
+    for value in others:
+        await line.lose(value)
     await line.follower.check()
     assert (line.losses, line.engine.calls["renew_epoch"]) == (1, 1)
 

@@ -37,22 +37,15 @@ def test_stream_that_does_not_keep_what_is_missing_is_lost(top: int, kept: list[
     with pytest.raises(StreamLost) as lost:
         read(order, top, *kept)
     assert lost.value.renew is False
+    assert order.is_behind
 
 
-def test_stream_of_another_epoch_is_lost_and_needs_no_new_one() -> None:
+def test_nothing_is_delivered_between_the_loss_to_another_epoch_and_the_next_start() -> None:
     order = started(4)
-    order.suspect_loss()
-    order.begin_read()
+    order.begin_read()  # a check: nothing is missing
     with pytest.raises(StreamLost) as lost:
         read(order, 6, 4, 5, 6, epoch=OTHER)
     assert lost.value.renew is False
-
-
-def test_nothing_is_delivered_between_the_loss_of_a_stream_and_the_start_of_the_next() -> None:
-    order = started(4)
-    order.begin_read()  # a check: nothing is missing
-    with pytest.raises(StreamLost):
-        read(order, 6, 4, 5, 6, epoch=OTHER)
     assert arrive(order, 5) == []
     assert order.is_behind
 
@@ -66,31 +59,23 @@ def test_publication_of_another_epoch_is_not_delivered_but_is_a_reason_to_read()
     assert arrive(order, 5) == [5]
 
 
-def test_top_below_what_was_delivered_is_a_loss_within_the_epoch() -> None:
+@pytest.mark.parametrize(
+    ("arrived", "top", "kept"),
+    [
+        pytest.param([5, 6], 5, [5], id="below the last delivery"),
+        pytest.param([], 3, [], id="below the start"),
+        pytest.param([8], 7, [4, 5, 6, 7], id="below what arrived before the read"),
+    ],
+)
+def test_top_that_is_too_low_is_a_loss_within_the_epoch(
+    arrived: list[int], top: int, kept: list[int]
+) -> None:
     order = started(4)
-    arrive(order, 5, 6)
+    arrive(order, *arrived)
     order.suspect_loss()
     order.begin_read()
     with pytest.raises(StreamLost) as lost:
-        read(order, 5, 5)
-    assert lost.value.renew is True
-
-
-def test_top_below_the_position_of_the_start_is_a_loss_within_the_epoch() -> None:
-    order = started(4)
-    order.suspect_loss()
-    order.begin_read()
-    with pytest.raises(StreamLost) as lost:
-        read(order, 3)
-    assert lost.value.renew is True
-
-
-def test_top_below_what_had_arrived_before_the_read_is_a_loss_within_the_epoch() -> None:
-    order = started(4)
-    arrive(order, 8)
-    order.begin_read()
-    with pytest.raises(StreamLost) as lost:
-        read(order, 7, 4, 5, 6, 7)
+        read(order, top, *kept)
     assert lost.value.renew is True
 
 
@@ -241,12 +226,3 @@ def test_publication_that_arrives_while_the_new_position_is_read_is_delivered() 
     arrive(order, 10)
     assert start(order, 9) == [10]
     assert not order.is_behind
-
-
-def test_order_stays_behind_until_it_starts_anew_after_a_loss() -> None:
-    order = started(4)
-    arrive(order, 9)
-    order.begin_read()
-    with pytest.raises(StreamLost):
-        read(order, 9)
-    assert order.is_behind
