@@ -56,15 +56,18 @@ async def test_nothing_is_delivered_for_other_channels_and_after_unsubscribing(
     assert engine.values(f"{unique}-other") == []
 
 
-async def test_nothing_is_delivered_after_the_end(engine: Bench, unique: str) -> None:
+async def test_nothing_is_delivered_or_reported_after_the_end(engine: Bench, unique: str) -> None:
     await engine.broker.subscribe(unique)
 
     await engine.engine.stop()
     with contextlib.suppress(Exception):  # a stopped engine may refuse
         await engine.publish(unique, 1)
+    with contextlib.suppress(Exception):
+        await engine.broker.unsubscribe(unique)
     await turns()
 
     assert engine.receiver.publications[unique] == []
+    assert engine.receiver.vacated == []
 
 
 @pytest.mark.parametrize("name", ["*", "a b", "$p#17,18", ":::", "a/b&c", "x" * 255, "\x00"])
@@ -148,9 +151,7 @@ async def test_every_publication_restarts_the_lifetime_of_all(engine: Bench, uni
     await engine.publish(unique, 1)
     await engine.elapse(90)
     await engine.publish(unique, 2)
-
     await engine.elapse(90)
-
     assert await engine.kept(unique) == [1, 2]
 
 
@@ -162,8 +163,9 @@ async def test_removed_history_leaves_the_position_and_numbers_go_on(
 
     await engine.broker.remove_history(unique)
 
-    history = await engine.broker.history(unique)
-    assert (history.publications, history.position) == ((), position)
+    for start in (None, 2):
+        history = await engine.broker.history(unique, start)
+        assert (history.publications, history.position) == ((), position)
     await engine.publish(unique, 3)
     assert await engine.kept(unique) == [3]
 
@@ -185,7 +187,6 @@ async def test_position_is_the_one_history_has_and_is_kept_forever_without_a_bou
     engine: Bench, unique: str
 ) -> None:
     published = await engine.publish(unique, 1, 2, 3)
-
     for _ in range(3):
         assert (await engine.broker.history(unique)).position == published
         assert await position_of(engine.broker, unique) == published

@@ -78,7 +78,6 @@ async def test_top_of_an_unused_channel_that_is_forgotten_stays_true(
 ) -> None:
     """What a refusal says of a channel without publications can be expected."""
     refused = await forgetful.broker.publish(outgoing(unique, 1, 7))
-
     assert refused == Published(await position_of(forgetful.broker, unique), kept=False)
     assert (await forgetful.broker.publish(outgoing(unique, 1, refused.position))).kept
 

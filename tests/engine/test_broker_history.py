@@ -15,28 +15,62 @@ from tests.unit.parts import data, position_of
 # history from an offset on
 
 
-@pytest.mark.parametrize(
-    ("since", "offsets"),
-    [
-        pytest.param(0, [4, 5, 6, 7, 8], id="the beginning"),
-        pytest.param(2, [4, 5, 6, 7, 8], id="before what is kept"),
-        pytest.param(4, [4, 5, 6, 7, 8], id="the first kept"),
-        pytest.param(6, [6, 7, 8], id="in between"),
-        pytest.param(8, [8], id="the last"),
-        pytest.param(9, [], id="the next"),
-        pytest.param(1000, [], id="far ahead"),
-    ],
-)
-async def test_history_is_read_from_an_offset_on(
-    engine: Bench, unique: str, since: int, offsets: list[int]
-) -> None:
-    position = await engine.publish(unique, *range(1, 9))
+FORWARD = [
+    pytest.param(0, None, [4, 5, 6, 7, 8], id="the beginning"),
+    pytest.param(2, None, [4, 5, 6, 7, 8], id="before what is kept"),
+    pytest.param(4, None, [4, 5, 6, 7, 8], id="the first kept"),
+    pytest.param(6, None, [6, 7, 8], id="in between"),
+    pytest.param(8, None, [8], id="the last"),
+    pytest.param(9, None, [], id="the next"),
+    pytest.param(1000, None, [], id="far ahead"),
+    pytest.param(None, 3, [4, 5, 6], id="the first three"),
+    pytest.param(2, 3, [4, 5, 6], id="three before what is kept"),
+    pytest.param(6, 2, [6, 7], id="two in between"),
+    pytest.param(7, 100, [7, 8], id="more than there are"),
+    pytest.param(None, 10**30, [4, 5, 6, 7, 8], id="a huge number"),
+    pytest.param(None, 0, [], id="none"),
+    pytest.param(5, 0, [], id="none from an offset on"),
+]
+REVERSE = [
+    pytest.param(None, None, [8, 7, 6, 5, 4], id="all"),
+    pytest.param(None, 2, [8, 7], id="the newest two"),
+    pytest.param(6, None, [6, 5, 4], id="from an offset"),
+    pytest.param(6, 2, [6, 5], id="two from an offset"),
+    pytest.param(4, 3, [4], id="the oldest"),
+    pytest.param(3, None, [], id="before what is kept"),
+    pytest.param(0, None, [], id="before the first"),
+    pytest.param(-(10**30), None, [], id="far before the first"),
+    pytest.param(100, 1, [8], id="beyond the top"),
+    pytest.param(2**64, 1, [8], id="beyond every offset"),
+    pytest.param(None, 10**30, [8, 7, 6, 5, 4], id="a huge number"),
+    pytest.param(None, 0, [], id="none"),
+]
 
-    history = await engine.broker.history(unique, since)
 
-    assert [publication.offset for publication in history.publications] == offsets
+async def read(
+    engine: Bench, channel: str, start: int | None, limit: int | None, *, reverse: bool = False
+) -> list[int]:
+    """Return the offsets of a part of eight publications, of which five are kept."""
+    position = await engine.publish(channel, *range(1, 9))
+    history = await engine.broker.history(channel, start, limit, reverse=reverse)
+    offsets = [publication.offset for publication in history.publications]
     assert [int(publication.data.raw) for publication in history.publications] == offsets
-    assert history.position == position
+    assert (history.position, history.top_uid) == (position, "u8")
+    return offsets
+
+
+@pytest.mark.parametrize(("start", "limit", "offsets"), FORWARD)
+async def test_history_is_read_from_an_offset_on_and_up_to_a_number(
+    engine: Bench, unique: str, start: int | None, limit: int | None, offsets: list[int]
+) -> None:
+    assert await read(engine, unique, start, limit) == offsets
+
+
+@pytest.mark.parametrize(("start", "limit", "offsets"), REVERSE)
+async def test_history_is_read_in_reverse(
+    engine: Bench, unique: str, start: int | None, limit: int | None, offsets: list[int]
+) -> None:
+    assert await read(engine, unique, start, limit, reverse=True) == offsets
 
 
 @pytest.mark.parametrize("published", [0, 3])
@@ -49,90 +83,22 @@ async def test_history_may_be_read_from_any_offset_on(
     engine: Bench, unique: str, since: int, published: int
 ) -> None:
     await engine.publish(unique, *range(published))
-
     history = await engine.broker.history(unique, since)
-
     assert history.publications == ()
     assert history.position.offset == published
-
-
-async def test_history_from_an_offset_on_has_the_position_when_nothing_is_kept(
-    engine: Bench, unique: str
-) -> None:
-    position = await engine.publish(unique, 1, 2, 3)
-    await engine.broker.remove_history(unique)
-
-    history = await engine.broker.history(unique, 2)
-
-    assert (history.publications, history.position) == ((), position)
 
 
 async def test_offsets_beyond_ten_are_in_the_order_of_numbers(engine: Bench, unique: str) -> None:
     options = ChannelOptions(history_size=200, history_lifetime=100)
     await engine.publish(unique, *range(120), options=options)
-
     history = await engine.broker.history(unique, 9)
-
     assert [publication.offset for publication in history.publications] == [*range(9, 121)]
-
-
-@pytest.mark.parametrize(
-    ("start", "limit", "offsets"),
-    [
-        pytest.param(None, 3, [4, 5, 6], id="the first three"),
-        pytest.param(2, 3, [4, 5, 6], id="before what is kept"),
-        pytest.param(6, 2, [6, 7], id="in between"),
-        pytest.param(7, 100, [7, 8], id="more than there are"),
-        pytest.param(None, 10**30, [4, 5, 6, 7, 8], id="a huge number"),
-        pytest.param(None, 0, [], id="none"),
-        pytest.param(5, 0, [], id="none from an offset on"),
-    ],
-)
-async def test_history_is_read_up_to_a_number(
-    engine: Bench, unique: str, start: int | None, limit: int, offsets: list[int]
-) -> None:
-    position = await engine.publish(unique, *range(1, 9))
-
-    history = await engine.broker.history(unique, start, limit)
-
-    assert [publication.offset for publication in history.publications] == offsets
-    assert (history.position, history.top_uid) == (position, "u8")
-
-
-@pytest.mark.parametrize(
-    ("start", "limit", "offsets"),
-    [
-        pytest.param(None, None, [8, 7, 6, 5, 4], id="all"),
-        pytest.param(None, 2, [8, 7], id="the newest two"),
-        pytest.param(6, None, [6, 5, 4], id="from an offset"),
-        pytest.param(6, 2, [6, 5], id="two from an offset"),
-        pytest.param(4, 3, [4], id="the oldest"),
-        pytest.param(3, None, [], id="before what is kept"),
-        pytest.param(0, None, [], id="before the first"),
-        pytest.param(-(10**30), None, [], id="far before the first"),
-        pytest.param(100, 1, [8], id="beyond the top"),
-        pytest.param(2**64, 1, [8], id="beyond every offset"),
-        pytest.param(None, 10**30, [8, 7, 6, 5, 4], id="a huge number"),
-        pytest.param(None, 0, [], id="none"),
-    ],
-)
-async def test_history_is_read_in_reverse(
-    engine: Bench, unique: str, start: int | None, limit: int | None, offsets: list[int]
-) -> None:
-    position = await engine.publish(unique, *range(1, 9))
-
-    history = await engine.broker.history(unique, start, limit, reverse=True)
-
-    assert [publication.offset for publication in history.publications] == offsets
-    assert [int(publication.data.raw) for publication in history.publications] == offsets
-    assert history.position == position
 
 
 async def test_history_of_an_unused_channel_is_empty_in_both_directions(
     engine: Bench, unique: str
 ) -> None:
     position = await position_of(engine.broker, unique)
-
     for reverse in (False, True):
         history = await engine.broker.history(unique, None, 5, reverse=reverse)
         assert (history.publications, history.position) == ((), position)
@@ -155,9 +121,7 @@ async def test_positions_of_several_channels_are_those_of_each(engine: Bench, un
 
 async def test_history_has_times_that_do_not_go_back(engine: Bench, unique: str) -> None:
     await engine.publish(unique, *range(5))
-
     times = [p.time for p in (await engine.broker.history(unique)).publications]
-
     assert times == sorted(times)
     assert times[0] > 1_700_000_000_000  # Unix time in milliseconds
 
@@ -183,47 +147,22 @@ async def test_tags_arrive_and_are_kept(
 # epochs
 
 
-async def test_renewed_epoch_is_another_one_and_is_kept(engine: Bench, unique: str) -> None:
+async def test_lost_epoch_is_renewed_once_however_often_that_is_noticed(
+    engine: Bench, unique: str
+) -> None:
+    other = await engine.publish(f"{unique}-other", 1)
     before = await engine.publish(unique, 1, 2)
     assert before is not None
 
+    await engine.broker.renew_epoch(unique, "another")  # that one was not lost
+    assert await position_of(engine.broker, unique) == before
+    await asyncio.gather(*(engine.broker.renew_epoch(unique, before.epoch) for _ in range(5)))
+    position = await position_of(engine.broker, unique)
     await engine.broker.renew_epoch(unique, before.epoch)
 
-    position = await position_of(engine.broker, unique)
     assert position.epoch != before.epoch
     assert (await engine.broker.history(unique)).position == position
-    after = await engine.publish(unique, 3)
-    assert after == StreamPosition(position.offset + 1, position.epoch)
-
-
-async def test_epoch_is_renewed_once_however_often_the_loss_is_noticed(
-    engine: Bench, unique: str
-) -> None:
-    before = await engine.publish(unique, 1)
-    assert before is not None
-    await engine.broker.renew_epoch(unique, before.epoch)
-    renewed = await position_of(engine.broker, unique)
-
-    await asyncio.gather(*(engine.broker.renew_epoch(unique, before.epoch) for _ in range(5)))
-
-    assert await position_of(engine.broker, unique) == renewed
-
-
-async def test_epoch_that_was_not_lost_is_not_renewed(engine: Bench, unique: str) -> None:
-    position = await engine.publish(unique, 1)
-
-    await engine.broker.renew_epoch(unique, "another")
-
-    assert await position_of(engine.broker, unique) == position
-
-
-async def test_renewing_an_epoch_changes_no_other_stream(engine: Bench, unique: str) -> None:
-    lost = await engine.publish(f"{unique}-lost", 1)
-    other = await engine.publish(f"{unique}-other", 1)
-    assert lost is not None
-
-    await engine.broker.renew_epoch(f"{unique}-lost", lost.epoch)
-
+    assert await engine.publish(unique, 3) == StreamPosition(3, position.epoch)
     assert await position_of(engine.broker, f"{unique}-other") == other
 
 

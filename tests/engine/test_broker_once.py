@@ -86,7 +86,6 @@ async def test_key_is_forgotten_after_its_lifetime(
 )
 async def test_any_text_is_a_key(engine: Bench, unique: str, key: str) -> None:
     first = await publish(engine, unique, 1, Once(key))
-
     assert await publish(engine, unique, 2, Once(key)) == first
     assert await engine.kept_values(unique) == [1]
 
@@ -94,7 +93,6 @@ async def test_any_text_is_a_key(engine: Bench, unique: str, key: str) -> None:
 async def test_key_outlives_what_it_published(engine: Bench, unique: str) -> None:
     first = await publish(engine, unique, 1, Once("k"))
     await engine.broker.remove_history(unique)
-
     assert await publish(engine, unique, 2, Once("k")) == first
     assert await engine.kept(unique) == []
 
@@ -105,7 +103,6 @@ async def test_key_counts_also_when_the_channel_gets_or_loses_its_history(
     """Options may change between two attempts."""
     await publish(engine, unique, 1, Once("a"), PLAIN)
     await publish(engine, unique, 2, Once("b"), KEPT)
-
     assert await publish(engine, unique, 3, Once("a"), KEPT) is None
     await publish(engine, unique, 4, Once("b"), PLAIN)
     assert await engine.kept_values(unique) == [2]

@@ -68,7 +68,6 @@ async def test_every_change_has_another_version(clustered: Bench) -> None:
     versions = []
     for number in range(3):
         versions += [(await limits.block({str(number): end})).version for end in (later(), 0)]
-
     assert len(set(versions)) == 6
 
 
@@ -102,7 +101,6 @@ async def test_two_engines_have_one_list(pair: Pair) -> None:
     end = later()
     await pair.one.limits.block({"17": end})
     assert await pair.other.limits.blocked() == await pair.one.limits.blocked()
-
     await pair.other.limits.block({"17": 0})
     assert await blocked(pair.one) == {}
 

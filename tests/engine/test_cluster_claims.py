@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 
 from realtime.errors import EngineUnavailable
-from tests.engine.bench import Bench, comes_true
+from tests.engine.bench import Bench
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import LAYER_WITHOUT_REDIS, ORDINARY, SHARDS, Pair, RedisBench
+from tests.engine.redis_bench import ORDINARY, SHARDS, Pair, RedisBench
 from tests.redis_server import RedisServer
 
 NAMES = {
@@ -61,9 +61,7 @@ async def test_name_is_claimed_renewed_and_given_up(clustered: Bench, unique: st
 
 async def test_claim_ends_with_its_lifetime(clustered: Bench, unique: str) -> None:
     await clustered.cluster.claim(unique, "N1", 60)
-
     await clustered.elapse(61)
-
     assert await clustered.cluster.owner(unique) is None
     assert await clustered.cluster.claim(unique, "N2", 60) == "N2"
 
@@ -83,20 +81,6 @@ async def test_first_claim_wins_when_many_claim_at_the_same_moment(pair: Pair, u
         assert await bench.cluster.owner(unique) == winner
 
 
-async def test_two_nodes_that_claim_many_names_agree_on_each_owner(pair: Pair, unique: str) -> None:
-    names = [f"{unique}-{number}" for number in range(50)]
-
-    claims = [
-        asyncio.gather(*(bench.cluster.claim(name, uid, 60) for name in names))
-        for uid, bench in zip(("N1", "N2"), pair, strict=True)
-    ]
-    claimed = await asyncio.gather(*claims)
-
-    owners = [await pair.one.cluster.owner(name) for name in names]
-    assert claimed == [owners, owners]
-    assert set(owners) <= {"N1", "N2"}
-
-
 @pytest.mark.parametrize(
     ("again", "lifetime", "wins"),
     [
@@ -110,34 +94,9 @@ async def test_last_claim_of_the_owner_decides_the_lifetime(
 ) -> None:
     await pair.one.cluster.claim(unique, "N1", 60)
     await pair.one.elapse(50)
-
     assert await pair.other.cluster.claim(unique, again, lifetime) == "N1"
     await pair.one.elapse(11)
-
     assert await pair.other.cluster.claim(unique, "N3", 60) == wins
-
-
-async def test_name_is_free_when_its_claim_was_not_renewed(pair: Pair, unique: str) -> None:
-    """In real time, that of Redis."""
-    await pair.one.cluster.claim(unique, "N1", 0.3)
-
-    async def won() -> bool:
-        return await pair.other.cluster.claim(unique, "N2", 60) == "N2"
-
-    assert not await won()
-    await comes_true(won)
-    assert await pair.one.cluster.owner(unique) == "N2"
-
-
-async def test_services_with_other_prefixes_own_names_of_their_own(
-    open_redis: OpenRedisBench, unique: str
-) -> None:
-    one, other = await open_redis(prefix=f"{unique}a"), await open_redis(prefix=f"{unique}b")
-
-    await one.cluster.claim(unique, "N1", 60)
-
-    assert await other.cluster.owner(unique) is None
-    assert await other.cluster.claim(unique, "N2", 60) == "N2"
 
 
 @odd_names
@@ -161,7 +120,6 @@ async def test_anything_may_be_a_name_and_its_key_has_prefix_and_owner(
 @pytest.mark.parametrize("owner", ["ä 🎉", "a\nb", "{N}", "0", "n" * 300])
 async def test_owner_is_returned_as_it_named_itself(pair: Pair, unique: str, owner: str) -> None:
     assert await pair.one.cluster.claim(unique, owner, 60) == owner
-
     assert await pair.other.cluster.claim(unique, "N2", 60) == owner
     assert await pair.other.cluster.owner(unique) == owner
 
@@ -202,31 +160,6 @@ async def test_claim_and_owner_are_one_round_trip_each(
         "get": 1,
         "del": 1,
     }
-
-
-@LAYER_WITHOUT_REDIS
-@pytest.mark.parametrize("kind", ORDINARY)
-async def test_claim_and_owner_fail_while_redis_is_away_and_work_when_it_is_back(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str, kind: str
-) -> None:
-    servers = [own_redis() for _ in range(2 if kind == SHARDS else 1)]
-    cluster = (await open_redis(kind, servers=servers)).cluster
-    await cluster.claim(unique, "N1", 60)
-    for server in servers:
-        server.kill()
-
-    for call in (
-        cluster.claim(unique, "N1", 60),
-        cluster.claim(unique, "N1", 0),
-        cluster.owner("a"),
-    ):
-        with pytest.raises(EngineUnavailable):
-            await call
-
-    for server in servers:
-        server.start()  # it comes back empty, without scripts
-    assert await cluster.claim(unique, "N2", 60) == "N2"
-    assert await cluster.owner(unique) == "N2"
 
 
 async def test_key_of_another_type_fails_its_name_only(

@@ -26,14 +26,12 @@ def near(seconds: float) -> object:
 
 async def test_debts_of_a_user_add_up(clustered: Bench) -> None:
     limits = clustered.limits
-
     assert await limits.add_debts([debt(100)], 0) == [near(100)]
     assert await limits.add_debts([debt(50.5)], 0) == [near(150.5)]
 
 
 async def test_what_was_taken_over_a_time_has_come_back_meanwhile(clustered: Bench) -> None:
     limits = clustered.limits
-
     assert await limits.add_debts([debt(100), debt(30, "18")], 60) == [near(40), 0]
     assert await limits.add_debts([debt(100)], 20) == [near(140)]
 
@@ -41,22 +39,18 @@ async def test_what_was_taken_over_a_time_has_come_back_meanwhile(clustered: Ben
 async def test_users_and_rates_are_apart(clustered: Bench) -> None:
     limits = clustered.limits
     await limits.add_debts([debt(100), debt(200, "18"), debt(300, rate="rpc")], 0)
-
     left = await limits.add_debts([debt(0), debt(0, "18"), debt(0, rate="rpc"), debt(0, "19")], 0)
-
     assert left == [near(100), near(200), near(300), near(0)]
 
 
 async def test_debt_has_a_bound(clustered: Bench) -> None:
     left = await clustered.limits.add_debts([debt(10_000, most=400), debt(100, most=400)], 0)
-
     assert left == [near(400), near(400)]
 
 
 @pytest.mark.parametrize("user", ["", "ä漢🎉", "a\r\nb\x00", "u" * 10_000], ids=len)
 async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
     await clustered.limits.add_debts([debt(100, user)], 0)
-
     assert await clustered.limits.add_debts([debt(0, user), debt(0, user + "x")], 0) == [
         near(100),
         near(0),
@@ -65,7 +59,6 @@ async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
 
 async def test_nodes_add_to_one_debt(pair: Pair) -> None:
     await pair.one.limits.add_debts([debt(100)], 0)
-
     assert await pair.other.limits.add_debts([debt(100)], 0) == [near(200)]
 
 

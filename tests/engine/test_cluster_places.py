@@ -19,7 +19,6 @@ LIMIT = 5
 
 async def test_connections_have_places_up_to_the_limit(clustered: Bench) -> None:
     place = clustered.limits.place_connections
-
     assert await place("N1", {"17": 3, "18": 7, "19": 0}, LIMIT) == Places(2, [3, 5, 0], [0, 0, 0])
     assert await place("N1", {"17": 0}, LIMIT) == Places(1, [0], [0])
     assert await place("N1", {}, LIMIT) == Places(1, [], [])
@@ -29,7 +28,6 @@ async def test_places_at_other_nodes_count(clustered: Bench) -> None:
     place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
     await place("N1", {"17": 3}, LIMIT)
-
     assert await place("N2", {"18": 4, "17": 4}, LIMIT) == Places(2, [4, 2], [0, 3])
     assert await place("N1", {"17": 4, "18": 4}, LIMIT) == Places(2, [3, 1], [2, 4])
 
@@ -38,7 +36,6 @@ async def test_node_keeps_its_places_where_the_limit_is_lower_now(clustered: Ben
     place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
     await place("N1", {"17": 4}, LIMIT)
-
     assert await place("N1", {"17": 6}, 2) == Places(1, [4], [0])
     assert await place("N2", {"17": 1}, 2) == Places(0, [0], [4])
 
@@ -46,7 +43,6 @@ async def test_node_keeps_its_places_where_the_limit_is_lower_now(clustered: Ben
 async def test_node_may_give_up_all_places(clustered: Bench) -> None:
     place = clustered.limits.place_connections
     await place("N1", {"17": 1, "18": 1, "19": 1}, LIMIT)
-
     assert await place("N1", {"17": 2}, LIMIT, clears=True) == Places(1, [2], [0])
 
 
@@ -85,15 +81,12 @@ async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
     place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
     await place("N1", {user: 2}, LIMIT)
-
     assert await place("N2", {user: 9, user + "x": 9}, LIMIT) == Places(2, [3, 5], [2, 0])
 
 
 async def test_many_users_and_any_numbers_of_them(clustered: Bench) -> None:
     users = {str(number): 10**9 for number in range(500)}
-
     answer = await clustered.limits.place_connections("N1", users, 10**9)
-
     assert answer == Places(500, [10**9] * 500, [0] * 500)
 
 

@@ -11,20 +11,17 @@ QUESTION = payload.check(b'{"ask":"how do you do"}')
 LIFETIME = 10.0
 
 
-async def test_question_is_delivered_to_subscribed_nodes_and_not_kept(clustered: Bench) -> None:
+async def test_question_is_delivered_to_subscribed_nodes_and_neither_kept_nor_listed(
+    clustered: Bench,
+) -> None:
     await clustered.broker.subscribe(QUESTIONS)
 
     await clustered.cluster.ask(new_word(), QUESTION, LIFETIME)
 
     (received,) = await clustered.received(QUESTIONS, 1)
     assert received.data == QUESTION
-    assert (await clustered.broker.history(QUESTIONS)).publications == ()
-
-
-async def test_channel_of_questions_is_not_listed(clustered: Bench) -> None:
-    await clustered.broker.subscribe(QUESTIONS)
-
     assert await clustered.channels() == []
+    assert (await clustered.broker.history(QUESTIONS)).publications == ()
 
 
 async def test_answers_are_read_in_their_order_from_any_index_on(clustered: Bench) -> None:
@@ -56,18 +53,14 @@ async def test_surveys_have_answers_of_their_own(clustered: Bench) -> None:
 async def test_answer_that_comes_too_late_is_dropped(clustered: Bench) -> None:
     survey = new_word()
     await clustered.cluster.ask(survey, QUESTION, LIFETIME)
-
     await clustered.elapse(LIFETIME + 1)
     await clustered.cluster.answer(survey, b"late")
-
     assert await clustered.cluster.answers(survey, 0) == []
 
 
 async def test_answer_to_an_unknown_survey_is_dropped(clustered: Bench) -> None:
     survey = new_word()
-
     await clustered.cluster.answer(survey, b"never asked")
-
     assert await clustered.cluster.answers(survey, 0) == []
 
 

@@ -45,10 +45,8 @@ async def test_name_is_reported_when_it_comes_and_when_it_goes(
 
 async def test_kinds_are_apart(engine: Bench, unique: str) -> None:
     lists = engine.engine.lists
-
     lists.add(Kind.USERS, unique)
     await eventually(lambda: engine.receiver.firsts[Kind.USERS] == [unique])
-
     assert not await lists.names(Kind.CHANNEL_USERS)
     assert unique not in await lists.names(Kind.CHANNELS)
 

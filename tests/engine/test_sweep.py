@@ -105,16 +105,13 @@ async def test_names_of_all_nodes_are_each_named_once(
 
 async def test_living_node_is_not_swept(pair: Pair) -> None:
     await add(pair.one, Kind.USERS, "a")
-
     assert await pair.other.engine.lists.sweep("attempt") is None
-
     assert await pair.other.engine.lists.listed(Kind.USERS, ["a"]) == [True]
 
 
 async def test_dead_node_is_out_before_it_is_swept(pair: Pair) -> None:
     await add(pair.one, Kind.USERS, "a")
     await die(pair)
-
     assert await pair.other.engine.lists.listed(Kind.USERS, ["a"]) == [False]
     assert list(await pair.other.engine.lists.names(Kind.USERS)) == []
 
@@ -122,9 +119,7 @@ async def test_dead_node_is_out_before_it_is_swept(pair: Pair) -> None:
 async def test_user_who_comes_back_before_the_sweep_was_never_away(pair: Pair) -> None:
     await add(pair.one, Kind.USERS, "a")
     await die(pair)
-
     await add(pair.other, Kind.USERS, "a")
-
     assert pair.other.receiver.firsts[Kind.USERS] == []
     assert (await sweep(pair.other))[Kind.USERS] == []
 
@@ -226,10 +221,8 @@ async def test_users_in_channels_may_be_held_for_a_time(pair: Pair) -> None:
 async def test_node_that_withdraws_leaves_nothing_to_sweep(pair: Pair) -> None:
     await add(pair.one, Kind.USERS, "a")
     await add(pair.one, Kind.CHANNEL_USERS, "b")
-
     await pair.one.cluster.withdraw(NODE)
     await die(pair)
-
     assert await sweep(pair.other) == {kind: [] for kind in Kind}
 
 

@@ -7,7 +7,6 @@ import random
 
 from realtime.engine.lists import Kind
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
-from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import Pair, RedisBench
 from tests.unit.parts import eventually
 
@@ -27,13 +26,6 @@ async def settled(bench: Bench, unique: str) -> None:
     await bench.broker.subscribe(f"{unique}-settled")
 
 
-async def test_second_node_does_not_occupy_a_channel(pair: Pair, unique: str) -> None:
-    await pair.one.broker.subscribe(unique)
-    await pair.other.broker.subscribe(unique)
-
-    assert occupied(pair) == ([unique], [])
-
-
 async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_gets_the_report(
     pair: Pair, unique: str
 ) -> None:
@@ -45,18 +37,6 @@ async def test_of_nodes_that_subscribe_at_the_same_time_exactly_one_gets_the_rep
 
     one, other = occupied(pair)
     assert sorted([*one, *other]) == sorted(names)
-
-
-async def test_only_the_last_node_that_leaves_vacates_a_channel(pair: Pair, unique: str) -> None:
-    for bench in pair:
-        await bench.broker.subscribe(unique)
-
-    await pair.one.broker.unsubscribe(unique)
-    await settled(pair.one, unique)
-    assert vacated(pair) == ([], [])
-
-    await pair.other.broker.unsubscribe(unique)
-    await eventually(lambda: vacated(pair) == ([], [unique]))
 
 
 async def test_of_nodes_that_leave_at_the_same_time_exactly_one_gets_the_report(
@@ -142,9 +122,7 @@ async def test_channels_of_a_node_that_died_count_until_they_are_swept(
 async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
     await pair.one.cluster.withdraw(NODE)
-
     await pair.other.broker.subscribe(unique)
-
     assert pair.other.receiver.occupied == [unique]
 
 
@@ -170,19 +148,5 @@ async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: st
 async def test_channel_left_while_redis_has_lost_it_is_vacated(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
     lose(pair.one, pair.one.keys.list_of(Kind.CHANNELS, NODE.uid))
-
     await pair.one.broker.unsubscribe(unique)
-
     await eventually(lambda: pair.one.receiver.vacated == [unique])
-
-
-async def test_services_with_other_prefixes_occupy_their_own_channels(
-    open_redis: OpenRedisBench, unique: str
-) -> None:
-    one = await open_redis(prefix=f"{unique}a")
-    other = await open_redis(prefix=f"{unique}b", node=SECOND_NODE)
-
-    for bench in (one, other):
-        await bench.broker.subscribe(unique)
-
-    assert occupied(Pair(one, other)) == ([unique], [unique])
