@@ -66,6 +66,5 @@ async def test_worker_publishes_to_channels_on_all_servers(store: Store) -> None
 async def test_cluster_that_is_away_is_told_at_once() -> None:
     config = load({"redis_cluster_addrs": f"127.0.0.1:{refusing_port()}", "redis_prefix": "away"})
     store = RedisEngines().blocking_store(config)
-
     with pytest.raises(EngineUnavailable, match="no server of the Redis Cluster answered"):
         await store.broker.publish(Outgoing("a", Publication(data("1")), PLAIN))

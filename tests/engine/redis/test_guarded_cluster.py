@@ -72,7 +72,6 @@ async def test_documented_permissions_are_enough_in_a_cluster(
     guarded: RedisCluster, addresses: str, open_redis: OpenRedisBench, unique: str
 ) -> None:
     arguments: dict[str, Any] = {"servers": guarded.servers, "prefix": unique, "meta": EVERYTHING}
-
     await use_everything(await open_redis(CLUSTER, cluster=addresses.split(",")[0], **arguments))
 
 

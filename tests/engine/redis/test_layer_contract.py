@@ -106,7 +106,6 @@ def test_names_are_those_of_channels(name: object) -> None:
 @given(name=st.text(st.sampled_from("aZ09-_.!: "), max_size=8))
 def test_any_name_is_judged_as_by_channels(name: str) -> None:
     ours, stock = RedisChannelLayer(), BaseChannelLayer()
-
     assert is_valid(ours.require_valid_channel_name, name) == is_valid(
         stock.require_valid_channel_name, name
     )

@@ -249,9 +249,7 @@ async def test_interruption_ends_also_when_nothing_is_published(
     engine, receiver = await start_engine(redis_server, unique, TroubledLayer(failures=1))
     await engine.broker.subscribe(unique)
     await eventually(lambda: bool(receiver.interruptions))
-
     await eventually(lambda: bool(receiver.resumptions))
-
     await engine.stop()
 
 

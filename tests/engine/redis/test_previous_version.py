@@ -17,8 +17,10 @@ import redis
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
 from realtime.engine.nodes import NodeStatus
+from realtime.engine.once import Once
 from realtime.engine.redis import records
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
+from tests.engine.bench import PLAIN
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.unit.parts import data, eventually, position_of
@@ -90,6 +92,13 @@ async def test_nothing_is_lost_while_both_versions_publish_and_read(
         await eventually(lambda: len(engine.values(unique)) == 30)
 
     everything = list(range(1, 31))
+    old = [value % 3 == 0 for value in everything]
+    assert [p.time == 0 for p in history.publications] == old
+    assert [p.uid for p in history.publications] == [f"u{value}" for value in everything]
+    for offset in (3, 4):
+        assert (await engine.broker.history(unique, offset)).previous_uid == f"u{offset - 1}"
+    reverse = await engine.broker.history(unique, 3, 2, reverse=True)
+    assert [p.offset for p in reverse.publications] == [3, 2]
     assert [(p.offset, int(p.data.raw)) for p in history.publications] == publications
     assert [value for _, value in publications] == everything
     assert [offset for offset, _ in publications] == everything
@@ -215,3 +224,111 @@ async def test_no_step_is_lost_between_one_who_expects_the_top_and_older_version
 def expecting(channel: str, value: int, expect: StreamPosition | None) -> Outgoing:
     """A publication that expects a top."""
     return Outgoing(channel, Publication(data(str(value)), uid=f"u{value}"), LONG, expect=expect)
+
+
+def now_ms(client: redis.Redis) -> int:
+    """Return the time by the clock of Redis."""
+    seconds, micros = client.time()
+    return int(seconds) * 1000 + int(micros) // 1000
+
+
+@pytest.mark.parametrize("tags", [None, {"kind": "goal"}], ids=["plain", "with tags"])
+async def test_older_versions_read_what_is_published(
+    engine: RedisBench, unique: str, tags: dict[str, str] | None
+) -> None:
+    """They look for these keys, and ignore others."""
+    publication = Publication(data("1"), uid="u1", tags=tags)
+    with engine.client() as client, client.pubsub() as pubsub:
+        pubsub.subscribe(engine.group_channel(unique))
+        pubsub.get_message(timeout=10)
+
+        position = (
+            await engine.broker.publish(Outgoing(unique, publication, LONG, Once("k")))
+        ).position
+
+        while (passed := pubsub.get_message(timeout=10)) is None or passed["type"] != "message":
+            pass  # bounded by the timeout of the test
+    assert position is not None
+    start, epoch, rest = passed["data"].split(b":", 2)
+    assert (start, epoch.decode()) == (b"\xc11", position.epoch)
+    message = msgpack.unpackb(rest)
+    assert message["record"] == ["1", "u1"]
+    assert (message["type"], message["channel"]) == ("realtime.publication", unique)
+    assert set(message) - {"record", "checked", "type", "channel"} == ({"more"} if tags else set())
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        {},
+        {"t": 1763800000000, "trace": "00-4bf9"},
+        {"tags": None},
+        {"tags": {}},
+    ],
+    ids=str,
+)
+def test_what_newer_versions_say_more_is_ignored(more: dict[str, object]) -> None:
+    message = {"record": ["1", "u"], "more": more}
+    assert records.to_publication(message, 7) == Publication(data("1"), None, 7, "u")
+
+
+@pytest.mark.parametrize("tags", [{"a": 1}, {1: "a"}, ["a"], "a", 5], ids=str)
+def test_tags_that_are_no_strings_are_refused(tags: object) -> None:
+    with pytest.raises((TypeError, AttributeError)):
+        records.to_publication({"record": ["1", "u"], "more": {"tags": tags}}, 0)
+
+
+async def test_repetition_in_a_stream_of_older_versions_has_the_first_position(
+    engine: RedisBench, unique: str
+) -> None:
+    outgoing = Outgoing(unique, Publication(data("2"), uid="u"), LONG, Once("k"))
+    with engine.client() as client:
+        previous = PreviousNode(engine, unique, client)
+        previous.publish(10)
+        first = (await engine.broker.publish(outgoing)).position
+        previous.publish(30)
+
+    assert (await engine.broker.publish(outgoing)).position == first
+    assert first == StreamPosition(2, (await position_of(engine.broker, unique)).epoch)
+
+
+async def test_keys_of_idempotency_expire(engine: RedisBench, unique: str) -> None:
+    for options in (LONG, PLAIN):
+        once = Once(f"k{options.history_size}", 40)
+        await engine.broker.publish(Outgoing(unique, Publication(data("1")), options, once))
+
+    with engine.client() as client:
+        left = [client.ttl(key) for key in client.scan_iter(f"{engine.prefix}:once:*")]
+    assert len(left) == 2
+    assert all(0 < seconds <= 40 for seconds in left)
+
+
+async def test_position_at_a_time_is_unknown_after_a_publication_of_older_versions(
+    engine: RedisBench, unique: str
+) -> None:
+    """They write no time. What is read later knows that it was there."""
+    with engine.client() as client:
+        await engine.publish(unique, 10)
+        PreviousNode(engine, unique, client).publish(20)
+        top = await position_of(engine.broker, unique)
+        first, second = [await position_of(engine.broker, unique, now_ms(client)) for _ in range(2)]
+
+    assert first == StreamPosition(0, top.epoch)
+    assert second == top
+
+
+async def test_position_at_a_time_leaves_out_publications_of_older_versions(
+    engine: RedisBench, unique: str
+) -> None:
+    """They may be later: nobody knows."""
+    with engine.client() as client:
+        previous = PreviousNode(engine, unique, client)
+        await engine.publish(unique, 10)
+        at = now_ms(client)
+        while now_ms(client) == at:
+            pass
+        previous.publish(20)
+        previous.publish(30)
+        await engine.publish(unique, 40)
+
+    assert (await position_of(engine.broker, unique, at)).offset == 1

@@ -67,7 +67,6 @@ def carried(serializer: Any, message: Message) -> Message:
 @given(publication=publications)
 def test_publication_arrives_as_it_was_published(name: str, publication: Publication) -> None:
     message = carried(SERIALIZERS[name], records.of_publication(publication))
-
     assert records.to_publication(message, publication.offset) == publication
 
 
@@ -88,17 +87,13 @@ def test_node_arrives_as_it_described_itself(name: str, node: NodeInfo) -> None:
 
 def test_data_travels_in_the_spelling_in_which_it_entered(serializer: Any) -> None:
     raw = b' { "a" : 1.0,\n "b": "<\xc3\xa9>", "a": 1e5 } '
-
     message = carried(serializer, records.of_publication(Publication(data(raw))))
-
     assert records.to_publication(message, 0).data.raw == raw
 
 
 def test_absent_info_and_info_null_are_told_apart(serializer: Any) -> None:
     info = ClientInfo("17", "C", None, data("null"))
-
     arrived = records.to_client(carried(serializer, records.of_client(info)))
-
     assert (arrived.conn_info, arrived.chan_info) == (None, data("null"))
 
 
@@ -154,9 +149,7 @@ def test_mark_says_that_all_payloads_are_compact(
 
 def test_marked_payload_is_taken_as_it_is(serializer: Any) -> None:
     message = carried(serializer, records.of_publication(Publication(data(COMPACT))))
-
     arrived = records.to_publication(message, 0).data
-
     assert arrived.raw is arrived.json
     assert arrived.raw == COMPACT
 
@@ -165,7 +158,6 @@ def test_marked_payload_is_taken_as_it_is(serializer: Any) -> None:
 def test_payload_without_the_mark_is_parsed(mark: object) -> None:
     """Of older nodes, which write none, and of newer ones, which may mean something else."""
     message = {"record": ["{", "u"]} | ({} if mark is None else {"checked": mark})
-
     with pytest.raises(ValueError, match="JSON"):
         records.to_publication(message, 0)
 

@@ -272,9 +272,7 @@ async def test_encrypting_layer_hides_data_and_client_infos(
     open_layer: OpenLayer, redis_server: RedisServer
 ) -> None:
     layer = open_layer(symmetric_encryption_keys=["a key", "an old key"])
-
     kept, passed = await use_service(layer, redis_server)
-
     assert SECRET.encode() not in kept
     assert SECRET.encode() not in passed
 
@@ -285,9 +283,7 @@ async def test_layer_without_keys_hides_neither(
 ) -> None:
     """So the test above looks in the right places."""
     layer = open_layer(serializer_format=serializer_format)
-
     kept, passed = await use_service(layer, redis_server)
-
     assert kept.count(SECRET.encode()) == 4 + 3  # publication with its info, presence
     assert passed.count(SECRET.encode()) == 4 + 3 + 3
 
@@ -295,9 +291,7 @@ async def test_layer_without_keys_hides_neither(
 async def test_key_that_was_replaced_still_opens_what_it_closed(open_layer: OpenLayer) -> None:
     receiving = open_layer(symmetric_encryption_keys=["new", "old"])
     channel = await in_group(receiving, "c")
-
     await Way("on a loop").one(open_layer(symmetric_encryption_keys=["old"]), outgoing("c"))
-
     assert (await receive(receiving, channel))["record"] == ["1", "u1"]
 
 

@@ -42,7 +42,6 @@ async def test_epoch_outlives_a_restart_that_lost_nothing(
     own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
 ) -> None:
     engine = await open_redis(servers=[own_redis(persistent=True)])
-
     assert len(set(await epochs_over_a_restart(engine, unique))) == 1
 
 
@@ -51,9 +50,7 @@ async def test_epoch_per_run_is_another_one_after_a_restart(
 ) -> None:
     """Redis without an append-only file may lose its last seconds and not know it."""
     engine = await open_redis(servers=[own_redis(persistent=True)], meta=PER_RUN)
-
     before, read, published = await epochs_over_a_restart(engine, unique)
-
     assert read == published
     assert before != read
 
@@ -135,9 +132,7 @@ async def test_position_that_the_site_asks_for_is_remembered_for_an_hour(
     open_redis: OpenRedisBench, unique: str
 ) -> None:
     engine = await open_redis(meta=MetaSettings(10 * HOUR, glanced_lifetime=120))
-
     await engine.broker.positions([unique], at=1)
-
     with engine.client() as client:
         assert HOUR - 10 < client.ttl(engine.keys.stream(unique)[1]) <= HOUR
 

@@ -107,10 +107,8 @@ async def test_undecodable_message_is_logged(
     engine: RedisBench, unique: str, content: bytes, caplog: pytest.LogCaptureFixture
 ) -> None:
     await engine.broker.subscribe(unique)
-
     with engine.client() as client:
         client.publish(engine.group_channel(unique), content)
-
     await eventually(lambda: "could not be handled" in caplog.text)
 
 

@@ -74,7 +74,6 @@ async def test_engines_whose_prefixes_begin_alike_share_nothing(
     one = await open_redis(prefix=f"{unique}:a")
     other = await open_redis(prefix=unique)
     await one.publish("b", 1)
-
     assert await other.kept("a:b") == []
     assert await other.kept("b") == []
 

@@ -14,5 +14,4 @@ async def test_documented_permissions_are_enough(
 ) -> None:
     server = own_redis()
     allow(server, "default", permissions(unique))
-
     await use_everything(await open_redis(servers=[server], prefix=unique, meta=EVERYTHING))

@@ -71,9 +71,7 @@ async def test_uid_that_an_older_version_did_not_write_is_unknown(
 async def test_stream_is_trimmed_exactly(engine: RedisBench, unique: str, size: int) -> None:
     """Redis keeps streams in nodes of a hundred entries, and could trim whole nodes only."""
     options = ChannelOptions(history_size=size, history_lifetime=100)
-
     await engine.publish(unique, *range(size + 150), options=options)
-
     with engine.client() as client:
         assert client.xlen(names(engine, unique)[0]) == size
     assert await engine.kept(unique) == [*range(151, size + 151)]
@@ -116,7 +114,6 @@ async def test_offsets_are_written_in_full(engine: RedisBench, unique: str, offs
 async def test_meta_stays_forever_without_a_bound(engine: RedisBench, unique: str) -> None:
     await engine.publish(unique, 1)
     await engine.broker.history(unique)
-
     with engine.client() as client:
         assert client.ttl(names(engine, unique)[1]) == NEVER
         assert client.ttl(names(engine, unique)[2]) == NEVER
@@ -252,17 +249,6 @@ async def test_reading_unknown_channels_leaves_one_key_for_all_of_them(
         await engine.publish(channel, 1, options=ChannelOptions())
 
     assert engine.stored_keys() - before == {engine.keys.stream("")[2]}
-
-
-async def test_metas_with_a_lifetime_remember_the_epoch_that_was_read(
-    open_redis: OpenRedisBench, unique: str
-) -> None:
-    engine = await open_redis(meta=MetaSettings(META_LIFETIME))
-    told = await position_of(engine.broker, unique)
-
-    published = await engine.publish(unique, 1)
-
-    assert published == StreamPosition(1, told.epoch)
 
 
 # what was lost
