@@ -117,15 +117,16 @@ def unused_url() -> str:
 
 @pytest.fixture
 async def listen() -> AsyncIterator[Callable[..., Listener]]:
-    """Subscriptions to a Redis: `listen(redis_server.url)`; closed when the test ends."""
+    """Subscriptions to a URL, or to an entry; closed when the test ends."""
     listeners: list[Listener] = []
 
     def make(
-        url: str,
+        where: str | dict[str, Any],
         timeouts: Timeouts = DEFAULT,
         on_message: Callable[[bytes], None] = lambda data: None,
     ) -> Listener:
-        listeners.append(Listener(url, timeouts, on_message))
+        host = Host({"address": where} if isinstance(where, str) else where)
+        listeners.append(Listener(host, timeouts, on_message))
         return listeners[-1]
 
     yield make
@@ -133,17 +134,35 @@ async def listen() -> AsyncIterator[Callable[..., Listener]]:
         await listener.close()
 
 
+class Way:
+    """A client with the same methods on the loop and in a thread."""
+
+    def __init__(self, client: Connection | BlockingRedis) -> None:
+        self._client = client
+
+    async def __call__(self, name: str, *args: Any) -> Any:
+        """Call a method of the client."""
+        method = getattr(self._client, name)
+        if isinstance(self._client, Connection):
+            return await method(*args)
+        return await asyncio.to_thread(method, *args)
+
+
 @pytest.fixture(params=["loop", "thread"])
-def ask(
+def open_way(
     request: pytest.FixtureRequest,
     open_connection: Callable[..., Connection],
     open_blocking: Callable[..., BlockingRedis],
-) -> Callable[..., Awaitable[Any]]:
+) -> Callable[..., Way]:
+    """As `open_connection`, on the loop or for a thread."""
+    return lambda *args: Way((open_connection if request.param == "loop" else open_blocking)(*args))
+
+
+@pytest.fixture
+def ask(open_way: Callable[..., Way]) -> Callable[..., Awaitable[Any]]:
     """One command over a connection of its own, on the loop or in a thread."""
 
     async def ask(entry: dict[str, Any] | str, *command: str, timeouts: Timeouts = DEFAULT) -> Any:
-        if request.param == "loop":
-            return await open_connection(entry, timeouts).execute(*command)
-        return await asyncio.to_thread(open_blocking(entry, timeouts).execute, *command)
+        return await open_way(entry, timeouts)("execute", *command)
 
     return ask

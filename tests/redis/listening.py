@@ -14,12 +14,12 @@ TIMEOUT = 20.0
 class Listener:
     """What arrived, in order: messages as (name, data), changes as "lost" and "restored"."""
 
-    def __init__(self, url: str, timeouts: Timeouts, on_message: Callable[[bytes], None]) -> None:
+    def __init__(self, host: Host, timeouts: Timeouts, on_message: Callable[[bytes], None]) -> None:
         self.events: list[tuple[str, bytes] | str] = []
         self._changed = asyncio.Event()
         self._check = on_message
         self.subscriptions = PubSub(
-            Host({"address": url}),
+            host,
             timeouts,
             on_message=self._message,
             on_lost=lambda: self._keep("lost"),

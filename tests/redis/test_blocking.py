@@ -27,15 +27,6 @@ Starting = Callable[..., RedisServer]
 ECHO = Script.of("echo", "return {KEYS[1], ARGV[1]}")
 WRONG = Script.of("wrong", "return {1, {2, redis.error_reply('MINE that is wrong')}}")
 SET = Script.of("set", "return redis.call('set', KEYS[1], '1')")
-BUSY = """
-local function now()
-  local time = redis.call('TIME')
-  return time[1] + time[2] / 1000000
-end
-local over = now() + 0.5
-while now() < over do end
-"""
-"""Takes half a second. Valkey counts no command whose client went while it was blocked."""
 
 
 @pytest.fixture
@@ -43,35 +34,12 @@ def client(open_blocking: Opening, redis_server: RedisServer) -> BlockingRedis:
     return open_blocking(redis_server.url)
 
 
-def test_command_gets_the_reply_of_redis_itself(client: BlockingRedis, unique: str) -> None:
-    """No reply is made into something else, as redis-py does for many commands."""
-    assert client.execute("SET", unique, b"\x00\xff") == b"OK"
-    assert client.execute(b"GET", unique) == b"\x00\xff"
-    assert client.execute("APPEND", unique, 12) == 4
-    assert client.execute("GET", unique + "-none") is None
-    client.execute("HSET", unique + "-hash", "a", 1)
-    assert client.execute("HGETALL", unique + "-hash") == [b"a", b"1"]
-    assert client.execute("EXISTS", unique) == 1
-    client.execute("ZADD", unique + "-zset", "1.5", "a")
-    assert client.execute("ZRANGE", unique + "-zset", 0, -1, "WITHSCORES") == [b"a", b"1.5"]
-
-
-def test_script_is_run_also_when_redis_does_not_know_it(
-    open_blocking: Opening, own_redis: Starting
-) -> None:
-    client = open_blocking(own_redis().url)
-
-    assert client.run(ECHO, ["k"], ["1"]) == [b"k", b"1"]
-    assert client.run(ECHO, ["k"], ["2"]) == [b"k", b"2"]
-    client.execute("SCRIPT", "FLUSH")
-    assert client.run(ECHO, ["k"], ["3"]) == [b"k", b"3"]
-
-
 def test_batch_is_executed_in_order_in_one_round_trip(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
     """Scripts that Redis does not know yet do not fall behind."""
-    client = open_blocking(own_redis().url)
+    redis = own_redis()
+    client = open_blocking(redis.url)
     push = Script.of("push", "return redis.call('rpush', KEYS[1], ARGV[1])")
     also = Script.of("also", "return redis.call('rpush', KEYS[1], 'also ' .. ARGV[1])")
     requests: list[Request] = [
@@ -83,21 +51,12 @@ def test_batch_is_executed_in_order_in_one_round_trip(
     ]
 
     assert client.run_many(requests) == [1, 2, 3, 4, 5]
+    calls = redis.command_calls()
+    assert (calls["eval"], calls["evalsha"]) == (2, 1), "a text is sent once"
     assert client.run_many(requests) == [6, 7, 8, 9, 10]
 
     once = [b"1", b"2", b"also 3", b"4", b"5"]
     assert client.execute("LRANGE", "list", 0, -1) == once * 2
-
-
-def test_text_of_a_script_is_sent_once_in_a_batch(
-    open_blocking: Opening, own_redis: Starting
-) -> None:
-    redis = own_redis()
-
-    open_blocking(redis.url).run_many([ScriptCall(ECHO, ["k"], [number]) for number in range(5)])
-
-    calls = redis.command_calls()
-    assert (calls["eval"], calls["evalsha"]) == (1, 4)
 
 
 def test_scripts_that_only_read_are_known_by_their_digest(
@@ -131,26 +90,6 @@ def test_refused_request_is_an_exception_among_the_replies(
     assert "MINE that is wrong" in str(replies[2])
 
 
-@pytest.mark.parametrize(
-    ("ask", "reason"),
-    [
-        pytest.param(lambda c: c.execute("NONSENSE"), "unknown command", id="command"),
-        pytest.param(lambda c: c.execute("EVAL", WRONG.text, 0), "MINE that is", id="deep"),
-        pytest.param(lambda c: c.run(WRONG, [], []), "MINE that is wrong", id="script"),
-    ],
-)
-def test_refusal_is_an_exception_that_names_host_and_reason(
-    client: BlockingRedis,
-    redis_server: RedisServer,
-    ask: Callable[[BlockingRedis], object],
-    reason: str,
-) -> None:
-    with pytest.raises(EngineUnavailable, match=reason) as caught:
-        ask(client)
-
-    assert str(caught.value).startswith(f"redis://127.0.0.1:{redis_server.port}/0: ")
-
-
 def test_commands_start_no_event_loop_and_no_thread(
     client: BlockingRedis, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -176,11 +115,6 @@ def test_many_threads_get_their_own_replies(client: BlockingRedis) -> None:
 
 
 # failures
-
-
-def test_refused_connection(open_blocking: Opening, unused_url: str) -> None:
-    with pytest.raises(EngineUnavailable, match=f"^{unused_url}: .*refused"):
-        open_blocking(unused_url).execute("PING")
 
 
 def test_connection_closed_while_idle_does_not_fail_the_next_command(
@@ -219,22 +153,6 @@ def test_frozen_redis_fails_in_time_and_works_again_when_it_goes_on(
     assert client.execute("ECHO", "now") == b"now"
 
 
-def test_command_is_never_repeated(open_blocking: Opening, own_redis: Starting) -> None:
-    redis = own_redis()
-    client = open_blocking(redis.url, Timeouts(answer=0.2))
-    redis.reset_command_calls()
-
-    with pytest.raises(EngineUnavailable):
-        client.execute("EVAL", BUSY, 0)
-    assert redis.command_calls()["eval"] == 1  # it has run, and the next one is sent at once
-    with pytest.raises(EngineUnavailable):
-        client.run_many([("EVAL", BUSY, 0)])
-
-    assert redis.command_calls()["eval"] == 2
-    assert client.execute("PING") == b"PONG"
-    assert redis.command_calls()["eval"] == 2
-
-
 def test_wait_for_a_free_connection_is_bounded_by_the_connect_timeout(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
@@ -261,24 +179,6 @@ def is_blocked(redis: RedisServer) -> bool:
         return bool(client.info("clients")["blocked_clients"] == 1)
 
 
-def test_replica_refuses_writes_and_the_next_command_connects_anew(
-    open_blocking: Opening, own_redis: Starting
-) -> None:
-    client = open_blocking(own_redis().url)
-    client.execute("REPLICAOF", "127.0.0.1", "1")
-    before = client.execute("CLIENT", "ID")
-
-    for ask in (
-        lambda: client.execute("SET", "k", "1"),
-        lambda: client.run(SET, ["k"], []),
-    ):
-        with pytest.raises(EngineUnavailable, match="read only replica"):
-            ask()
-        now = client.execute("CLIENT", "ID")
-        assert now > before
-        before = now
-
-
 def test_replica_refuses_a_batch_and_the_next_command_connects_anew(
     open_blocking: Opening, own_redis: Starting
 ) -> None:
@@ -292,17 +192,9 @@ def test_replica_refuses_a_batch_and_the_next_command_connects_anew(
     assert client.execute("CLIENT", "ID") > before
 
 
-def test_full_redis_refuses_writes(open_blocking: Opening, own_redis: Starting) -> None:
-    client = open_blocking(own_redis(arguments=["--maxmemory", "1"]).url)
-
-    with pytest.raises(EngineUnavailable, match="maxmemory"):
-        client.execute("SET", "k", "1")
-
-
 def test_closed_client_can_be_used_again(client: BlockingRedis) -> None:
     client.execute("PING")
     client.close()
-
     assert client.execute("PING") == b"PONG"
 
 

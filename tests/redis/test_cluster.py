@@ -317,7 +317,6 @@ async def test_a_server_that_is_no_cluster_is_named_as_the_reason(
     redis_server: RedisServer, open_way: Open
 ) -> None:
     way = open_way(redis_server)
-
     with pytest.raises(EngineUnavailable, match="redis_cluster_addrs names a Redis that is no"):
         await way("execute", "PING")
 

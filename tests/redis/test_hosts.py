@@ -87,7 +87,6 @@ def test_handshake_signs_in_and_selects(
 def test_wrong_entry_is_refused_without_its_password(entry: dict[str, Any]) -> None:
     with pytest.raises(ValueError, match="Redis") as caught:
         Host(entry)
-
     assert PASSWORD not in str(caught.value)
     assert caught.value.__cause__ is None
 
@@ -122,12 +121,10 @@ def test_certificates_are_verified_unless_configured_otherwise(
     options: dict[str, Any], verify: ssl.VerifyMode, check_hostname: bool
 ) -> None:
     context = Host({"host": "h", "ssl": True, **options}).tls_context
-
     assert context is not None
     assert (context.verify_mode, context.check_hostname) == (verify, check_hostname)
 
 
 def test_options_of_redis_py_without_effect_are_accepted() -> None:
     host = Host({"address": "redis://h", "socket_timeout": 3, "health_check_interval": 30})
-
     assert host.label == "redis://h:6379/0"

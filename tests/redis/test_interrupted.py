@@ -92,10 +92,8 @@ async def test_late_reply_is_not_taken_for_that_of_the_next_command(
     late_server: ScriptedServer, open_blocking: Callable[..., BlockingRedis], over: str, ask: Ask
 ) -> None:
     client = open_blocking(reached(over, late_server), SOON)
-
     with pytest.raises(EngineUnavailable):
         await asyncio.to_thread(ask, client)
-
     await asyncio.to_thread(wait_until, partial(replies_of_their_own, client))
 
 
@@ -153,7 +151,6 @@ async def test_blocking_call_may_be_interrupted_at_any_line(
 ) -> None:
     entry = reached(over, late_server)
     lines = await asyncio.to_thread(interrupt_everywhere, entry, open_first)
-
     assert lines > 50
 
 

@@ -14,9 +14,9 @@ import pytest
 from realtime.errors import EngineUnavailable
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
-from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import PubSub
+from realtime.redis.hosts import Timeouts
 from tests.redis.conftest import TlsProxy
+from tests.redis.listening import Listener
 from tests.redis.scripted_server import OK, ScriptedServer
 from tests.redis_server import RedisServer
 
@@ -49,7 +49,6 @@ async def test_user_without_the_right_to_name_the_connection_is_accepted(
     ask: Ask, guarded: RedisServer
 ) -> None:
     url = f"redis://ann:{PASSWORD}2@127.0.0.1:{guarded.port}"
-
     assert await ask(url, "ACL", "WHOAMI") == b"ann"
 
 
@@ -104,17 +103,14 @@ async def test_server_that_sends_everything_back_is_refused_and_the_password_hid
     """As a socket does that was connected to itself, in search of a server that is away."""
     server = await script_server(lambda command: hiredis.pack_command(tuple(command)))
     password = "it's\\not"
-
     with pytest.raises(EngineUnavailable, match="AUTH refused: unexpected reply") as caught:
         await open_connection({"address": server.url, "password": password}).execute("PING")
-
     assert "not" not in str(caught.value)
 
 
 async def test_db_is_selected(ask: Ask, redis_server: RedisServer, unique: str) -> None:
     url = redis_server.url.replace("/0", "/3")
     await ask(url, "SET", unique, "1")
-
     assert await ask(url, "GET", unique) == b"1"
     assert await ask(redis_server.url, "GET", unique) is None
 
@@ -134,7 +130,6 @@ async def test_connection_has_a_name_for_operators(connection: Connection) -> No
 async def test_unix_socket(ask: Ask, own_redis: Callable[..., RedisServer], tmp_path: Path) -> None:
     path = tmp_path / "r.sock"
     own_redis(arguments=["--unixsocket", str(path)], password=PASSWORD)
-
     assert await ask({"path": str(path), "password": PASSWORD}, "PING") == b"PONG"
     assert await ask(f"unix://:{PASSWORD}@{path}?db=1", "PING") == b"PONG"
 
@@ -167,7 +162,6 @@ async def test_tls_refuses_a_certificate_that_is_not_valid(
     ask: Ask, tls_proxy: TlsProxy, known: bool
 ) -> None:
     options = {"ssl_ca_certs": tls_proxy.certificate} if known else {}
-
     with pytest.raises(EngineUnavailable, match="CERTIFICATE_VERIFY_FAILED"):
         await ask({"address": tls_proxy.url, **options}, "PING")
 
@@ -179,23 +173,16 @@ async def test_certificate_file_that_is_not_there(ask: Ask, tls_proxy: TlsProxy)
 
 @pytest.mark.parametrize("value", ["\0", 5])
 async def test_invalid_certificate_file(
-    open_connection: Callable[..., Connection], tls_proxy: TlsProxy, value: object
+    open_connection: Callable[..., Connection],
+    listen: Callable[..., Listener],
+    tls_proxy: TlsProxy,
+    value: object,
 ) -> None:
     entry = {"address": tls_proxy.url, "ssl_ca_certs": value}
-    subscriptions = PubSub(
-        Host(entry),
-        Timeouts(answer=0.3),
-        on_message=lambda name, data: None,
-        on_lost=lambda: None,
-        on_restored=lambda: None,
-    )
-    try:
-        with pytest.raises(EngineUnavailable, match="no connection: "):
-            await open_connection(entry).execute("PING")
-        with pytest.raises(EngineUnavailable, match="no connection: "):
-            await subscriptions.subscribe("x")
-    finally:
-        await subscriptions.close()
+    with pytest.raises(EngineUnavailable, match="no connection: "):
+        await open_connection(entry).execute("PING")
+    with pytest.raises(EngineUnavailable, match="no connection: "):
+        await listen(entry, Timeouts(answer=0.3)).subscribe("x")
 
 
 @pytest.mark.filterwarnings(
@@ -207,6 +194,5 @@ async def test_invalid_certificate_file_in_a_thread(
     open_blocking: Callable[..., BlockingRedis], tls_proxy: TlsProxy, value: object
 ) -> None:
     client = open_blocking({"address": tls_proxy.url, "ssl_ca_certs": value})
-
     with pytest.raises(EngineUnavailable):
         await asyncio.to_thread(client.execute, "PING")

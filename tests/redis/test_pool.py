@@ -74,7 +74,6 @@ def test_connection_with_something_to_read_is_opened_anew(opened: Opened) -> Non
     connection.send_command("ECHO", "of another")
     assert connection.can_read(timeout=5.0)
     opened.pool.keep(connection)
-
     assert ask(opened.pool.get(), "ECHO", "own") == b"own"
 
 

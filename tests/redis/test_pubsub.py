@@ -29,9 +29,7 @@ async def test_messages_arrive_in_order_and_completely(
 ) -> None:
     listener = listen(redis_server.url)
     await listener.subscribe(unique)
-
     await connection.execute("EVAL", BURST, 1, unique, 20_000)
-
     await listener.records(lambda: len(listener.events) >= 20_000)
     assert listener.events == [(unique, b"%d" % number) for number in range(1, 20_001)]
 
@@ -168,9 +166,7 @@ async def test_thousands_of_names_are_subscribed_to_at_once(
 ) -> None:
     listener = listen(redis_server.url)
     names = [f"{unique}-{number}" for number in range(3 * pubsub_link.MAX_NAMES_PER_COMMAND + 1)]
-
     await asyncio.gather(*(listener.subscribe(name) for name in names))
-
     counts = await connection.execute("PUBSUB", "NUMSUB", *names)
     assert counts[1::2] == [1] * len(names)
 

@@ -179,10 +179,8 @@ async def test_first_subscribe_fails_in_time_and_stops_trying(
     listen: Listening, unused_url: str
 ) -> None:
     listener = listen(unused_url, Timeouts(connect=0.2, answer=0.3))
-
     with pytest.raises(EngineUnavailable, match=f"^{unused_url}: not subscribed within"):
         await listener.subscribe("x")
-
     await only_this_task()
     assert listener.changes == []
 

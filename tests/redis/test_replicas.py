@@ -93,7 +93,6 @@ async def test_script_that_redis_forgot_is_sent_again(pair: Pair, run: Run) -> N
     await run(PUSH, "a", WAIT)
     with pair.master.client() as client:
         client.script_flush()
-
     assert await run(PUSH, "b", WAIT) == 2
     assert pair.replicated() == 2
 
@@ -101,10 +100,8 @@ async def test_script_that_redis_forgot_is_sent_again(pair: Pair, run: Run) -> N
 async def test_script_that_fails_is_certain_not_to_have_been_run(pair: Pair, run: Run) -> None:
     with pair.master.client() as client:
         client.set("list", "no list")
-
     with pytest.raises(EngineUnavailable, match="WRONGTYPE") as caught:
         await run(PUSH, "a", WAIT)
-
     assert not isinstance(caught.value, NoReply)
 
 

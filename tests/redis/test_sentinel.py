@@ -16,8 +16,8 @@ from realtime.redis import blocking as blocking_module
 from realtime.redis import pool
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.connection import Connection
-from realtime.redis.hosts import Host, Timeouts
-from realtime.redis.pubsub import PubSub
+from realtime.redis.hosts import Timeouts
+from tests.redis.listening import Listener
 from tests.redis.scripted_server import OK, ScriptedServer, array, naming
 from tests.redis_sentinel import Sentinel
 from tests.redis_server import RedisServer
@@ -52,7 +52,6 @@ async def test_sentinel_that_does_not_know_the_name(
     ask: Ask, own_sentinel: Callable[..., Sentinel]
 ) -> None:
     entry = entry_of(own_sentinel()) | {"master_name": "other"}
-
     with pytest.raises(EngineUnavailable, match=r"no master found; .*does not know this name"):
         await ask(entry, "PING")
 
@@ -75,7 +74,6 @@ async def test_invalid_answer_of_a_sentinel(
 ) -> None:
     sentinel = await script_server(lambda command: answer if command[0] == b"SENTINEL" else OK)
     entry = {"sentinels": [sentinel.place], "master_name": "m"}
-
     with pytest.raises(EngineUnavailable, match=r"no master found; .*does not know this name"):
         await ask(entry, "PING")
 
@@ -86,7 +84,6 @@ async def test_sentinel_that_hangs_leaves_time_to_the_next(
     entry = entry_of(own_sentinel())
     with socket.create_server(("127.0.0.1", 0)) as silent:
         entry["sentinels"].insert(0, silent.getsockname())
-
         assert await ask(entry, "PING", timeouts=Timeouts(connect=2.0)) == b"PONG"
 
 
@@ -192,61 +189,40 @@ async def test_old_master_is_left_when_the_sentinels_name_another_one(
 async def test_subscriptions_leave_the_old_master_when_the_sentinels_name_another_one(
     script_server: Callable[..., Awaitable[ScriptedServer]],
     own_redis: Callable[..., RedisServer],
+    listen: Callable[..., Listener],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr("realtime.redis.master.MASTER_CHECK_INTERVAL", 0.05)
     old, new = own_redis(), own_redis()
     masters = [old]
     sentinel = await script_server(naming(masters))
-    restored = asyncio.Event()
-    subscriptions = PubSub(
-        Host({"sentinels": [sentinel.place], "master_name": "m"}),
-        Timeouts(),
-        on_message=lambda name, data: None,
-        on_lost=lambda: None,
-        on_restored=restored.set,
-    )
-    try:
-        await subscriptions.subscribe("news")
-        masters[0] = new
+    listener = listen({"sentinels": [sentinel.place], "master_name": "m"})
+    await listener.subscribe("news")
+    masters[0] = new
 
-        async with asyncio.timeout(10):
-            await restored.wait()
-        assert new.pubsub_channels() == {"news"}
-    finally:
-        await subscriptions.close()
+    await listener.records(lambda: "restored" in listener.changes)
+
+    assert new.pubsub_channels() == {"news"}
 
 
 async def test_all_find_the_new_master_after_a_failover(
     own_sentinel: Callable[..., Sentinel],
     open_connection: Callable[..., Connection],
     open_blocking: Callable[..., BlockingRedis],
+    listen: Callable[..., Listener],
 ) -> None:
     sentinel = own_sentinel(password=PASSWORD, sentinel_password=f"{PASSWORD}2")
     entry = entry_of(sentinel, password=PASSWORD, sentinel_kwargs={"password": f"{PASSWORD}2"})
-    connection, blocking = open_connection(entry), open_blocking(entry)
-    received: asyncio.Queue[tuple[str, bytes]] = asyncio.Queue()
-    restored = asyncio.Event()
-    subscriptions = PubSub(
-        Host(entry),
-        Timeouts(),
-        on_message=lambda name, data: received.put_nowait((name, data)),
-        on_lost=lambda: None,
-        on_restored=restored.set,
-    )
-    try:
-        await subscriptions.subscribe("news")
-        await connection.execute("SET", "before", "1")
-        await asyncio.to_thread(blocking.execute, "GET", "before")
+    connection, blocking, listener = open_connection(entry), open_blocking(entry), listen(entry)
+    await listener.subscribe("news")
+    await connection.execute("SET", "before", "1")
+    await asyncio.to_thread(blocking.execute, "GET", "before")
 
-        await asyncio.to_thread(sentinel.failover)
+    await asyncio.to_thread(sentinel.failover)
 
-        async with asyncio.timeout(15):
-            await restored.wait()
-            assert await connection.execute("SET", "after", "1") == b"OK"
-            assert await asyncio.to_thread(blocking.execute, "PUBLISH", "news", "hello") == 1
-            assert await received.get() == ("news", b"hello")
-    finally:
-        await subscriptions.close()
+    await listener.records(lambda: "restored" in listener.changes)
+    assert await connection.execute("SET", "after", "1") == b"OK"
+    assert await asyncio.to_thread(blocking.execute, "PUBLISH", "news", "hello") == 1
+    await listener.records(lambda: listener.messages == [("news", b"hello")])
     with sentinel.master.client() as client:
         assert client.get("after") == b"1"

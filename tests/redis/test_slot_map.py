@@ -30,9 +30,7 @@ def slot_map(*urls: str) -> SlotMap:
 )
 def test_server_is_where_it_is_said_to_be(name: bytes | None, expected: str) -> None:
     slots = slot_map()
-
     slots.take(ASKED, [[0, 16383, [name, 6380, b"id", []], [b"replica", 6381, b"id2", []]]])
-
     assert slots.places == {SLOT: (expected, 6380)}
     assert ("replica", 6381) in slots.others()
 
@@ -62,7 +60,6 @@ def test_reply_of_another_form_is_refused(reply: Any) -> None:
 def test_credentials_and_tls_of_the_first_address_are_those_of_all() -> None:
     """Servers may know each other by the names of the other addresses."""
     slots = slot_map("rediss://user:word@a:1?ssl_cert_reqs=none", "redis://b:2")
-
     for place in (("b", 2), ("c", 3)):
         host = slots.at(place)
         assert host.label == f"rediss://{place[0]}:{place[1]}/0"
