@@ -77,8 +77,13 @@ def test_scripts_that_only_read_are_known_by_their_digest(
 
 
 def test_refused_request_is_an_exception_among_the_replies(
-    client: BlockingRedis, unique: str
+    open_blocking: Opening, redis_server: RedisServer, unique: str
 ) -> None:
+    client = open_blocking(redis_server.url, max_connections=1)
+    for _ in range(2):  # each gives the only connection back
+        with pytest.raises(EngineUnavailable):
+            client.execute("NONSENSE")
+
     replies = client.run_many(
         [("SET", unique, "x"), ("HGET", unique, "y"), ScriptCall(WRONG, [], []), ("GET", unique)]
     )

@@ -10,9 +10,7 @@ from tests.conftest import connection_token
 from tests.live.clusters import (
     SERVICE,
     Cluster,
-    OwnRedis,
     TwoNodes,
-    channels,
     presence,
 )
 from tests.live.configurations import CONNECTION_LIMIT, FORCED, Connect, Options
@@ -59,42 +57,6 @@ async def test_unsubscribe_reaches_the_user_on_every_node_once(
     assert await bystander.publication() == {"data": 1}
     for client in clients:
         await client.quiet()
-
-
-async def test_unsubscribe_without_channel_ends_all_subscriptions_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    (one, other), names = two_nodes, [f"present:{unique}a", f"{unique}b"]
-    client = await connect(other, user=unique)
-    for name in names:
-        await client.result("subscribe", {"channel": name})
-    one.api("unsubscribe", user=unique)
-    pushes = [await client.push(), await client.push()]
-    assert sorted(pushes, key=lambda push: push["channel"]) == [unsub_of(name) for name in names]
-    wait_until(lambda: channels(one, unique) == [], what="the end of both channels")
-
-
-async def test_disconnect_reaches_the_user_on_every_node_and_nobody_else(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    (one, other), channel = two_nodes, f"present:{unique}"
-    clients = [await connect(server, user=unique) for server in (one, other, other)]
-    bystanders = [await connect(server, user=unique + "not") for server in (one, other)]
-    for client in (*clients, *bystanders):
-        await client.result("subscribe", {"channel": channel})
-
-    one.api("disconnect", user=unique)
-
-    for client in clients:
-        assert await client.closed() == FORCED
-    expected = {client.client for client in bystanders}
-    wait_until(lambda: set(presence(one, channel)) == expected, what="the others alone")
-    for client in bystanders:
-        await client.quiet()
-    client = await connect(other, user=unique)
-    # a command that was carried out late, or twice, would come before this one
-    one.api("unsubscribe", user=unique, channel=unique)
-    assert await client.push() == unsub_of(unique)
 
 
 async def test_only_the_last_of_many_connections_stays(
@@ -147,20 +109,6 @@ async def test_one_of_two_connections_that_are_made_at_the_same_time_stays(
             except Closed as closed:
                 closes.append((closed.code, closed.reason))
         assert closes == [CONNECTION_LIMIT], "of two one is newer, and stays"
-
-
-async def test_disconnect_reaches_a_node_whose_pubsub_connection_is_cut_at_that_moment(
-    cluster: Cluster, own_redis: OwnRedis, connect: Connect, unique: str
-) -> None:
-    redis = own_redis()
-    one, other = cluster(2, redis, **SERVICE)
-    one.api("info")
-    for number in range(5):
-        client = await connect(other, user=f"{unique}{number}")
-        wait_until(lambda: redis.pubsub_connections() == 2, what="both nodes at Redis")
-        assert redis.kill_pubsub() == 2
-        one.api("disconnect", user=f"{unique}{number}")
-        assert await client.closed() == FORCED
 
 
 async def test_what_a_node_was_told_while_it_was_cut_off_is_done_when_it_is_back(

@@ -6,7 +6,6 @@ import asyncio
 from typing import Any
 
 from realtime.node.interruptions import CATCH_UP_AT_ONCE
-from tests.conftest import connection_token
 from tests.live.clusters import SERVICE, Cluster, OwnRedis, TwoNodes
 from tests.live.configurations import Connect, info_of
 from tests.server import Server
@@ -43,28 +42,6 @@ async def test_publication_of_a_client_reaches_subscribers_of_both_nodes_once(
         assert await reader.publication() == {"data": "behind it", "info": info}
 
 
-async def test_history_is_the_same_on_every_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    (one, other), channel = two_nodes, f"kept:{unique}"
-    for number, server in enumerate([one, other, one, other], 1):
-        server.publish(channel, number)  # three of them are kept
-    client = await connect(other)
-    await client.result("subscribe", {"channel": channel})
-
-    result = await client.result("history", {"channel": channel})
-
-    assert [entry["data"] for entry in result["publications"]] == [2, 3, 4]
-    assert [entry["offset"] for entry in result["publications"]] == [2, 3, 4]
-    history = one.api("history", channel=channel)
-    assert history == other.api("history", channel=channel)
-    entries = history["result"]["publications"]
-    assert [entry["data"] for entry in entries] == [2, 3, 4]
-    assert len({entry["uid"] for entry in entries}) == 3
-    assert other.api("history_remove", channel=channel) == {"result": {}}
-    assert one.api("history", channel=channel) == {"result": {"publications": []}}
-
-
 async def test_client_recovers_on_the_other_node_exactly_what_it_missed(
     two_nodes: TwoNodes, connect: Connect, unique: str
 ) -> None:
@@ -92,34 +69,6 @@ async def test_client_recovers_on_the_other_node_exactly_what_it_missed(
     one.publish(channel, 6)
     assert await client.publication() == {"data": 6, "offset": 6}
     await client.quiet()
-
-
-async def test_server_side_subscription_is_recovered_on_the_other_node(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    (one, other), channel = two_nodes, f"long:{unique}"
-    token = connection_token(unique, channels=[channel])
-    client = await connect(one, connected=False)
-    subs = (await client.result("connect", {"token": token}))["subs"]
-    epoch = subs[channel]["epoch"]
-    other.publish(channel, 1)
-    assert await client.publication() == {"data": 1, "offset": 1}
-    await client.abort()
-    one.publish(channel, 2)
-
-    client = await connect(other, connected=False)
-    since = {"recover": True, "epoch": epoch, "offset": 1}
-    result = await client.result("connect", {"token": token, "subs": {channel: since}})
-
-    assert result["subs"][channel] == {
-        "recoverable": True,
-        "recovered": True,
-        "epoch": epoch,
-        "offset": 2,
-        "publications": [{"data": 2, "offset": 2}],
-    }
-    one.publish(channel, 3)
-    assert await client.publication() == {"data": 3, "offset": 3}
 
 
 async def test_two_that_subscribe_while_the_other_node_publishes_miss_nothing(
@@ -158,30 +107,6 @@ async def test_two_that_subscribe_while_the_other_node_publishes_miss_nothing(
     finally:
         done.set()
         await publishing
-
-
-async def test_subscribers_of_all_nodes_see_concurrent_publications_in_one_order(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    (one, other), channel = two_nodes, f"long:{unique}"
-    readers = [await connect(server, max_queue=None) for server in (one, other)]
-    for reader in readers:
-        await reader.result("subscribe", {"channel": channel})
-
-    def publish(server: Server, word: str) -> None:
-        for number in range(50):
-            server.publish(channel, [word, number])
-
-    await asyncio.gather(
-        asyncio.to_thread(publish, one, "one"), asyncio.to_thread(publish, other, "other")
-    )
-
-    seen = [[await reader.publication() for _ in range(100)] for reader in readers]
-    assert seen[0] == seen[1]
-    assert [publication["offset"] for publication in seen[0]] == list(range(1, 101))
-    for word in ("one", "other"):
-        numbers = [entry["data"][1] for entry in seen[0] if entry["data"][0] == word]
-        assert numbers == list(range(50)), "each publisher's own order is kept"
 
 
 async def test_channels_go_on_though_others_end_while_pubsub_is_coming_back(

@@ -82,26 +82,6 @@ async def test_node_counts_itself_at_once_and_has_a_name_of_its_own(
         assert own() == 1
 
 
-async def test_channel_is_listed_until_its_last_subscriber_on_any_node_is_gone(
-    two_nodes: TwoNodes, connect: Connect, unique: str
-) -> None:
-    one, other = two_nodes
-    clients = [await connect(server) for server in (one, one, other)]
-
-    for client in clients:
-        await client.result("subscribe", {"channel": unique})
-        assert channels(one, unique) == [unique]
-        assert channels(other, unique) == [unique]
-    for client in clients[:2]:
-        await client.result("unsubscribe", {"channel": unique})
-        assert channels(one, unique) == [unique]
-        assert channels(other, unique) == [unique]
-    await clients[2].abort()
-
-    for server in (one, other):
-        wait_until(lambda s=server: channels(s, unique) == [], what="the end of the channel")
-
-
 async def test_killed_node_is_forgotten_and_the_living_ones_stay(
     cluster: Cluster, redis_server: RedisServer, connect: Connect, unique: str
 ) -> None:

@@ -12,7 +12,7 @@ import realtime
 from realtime.cluster.peers import HEARTBEAT_INTERVAL, HEARTBEAT_LIFETIME
 from tests.conftest import connection_token
 from tests.live.api_methods import result
-from tests.live.clusters import Cluster, OwnRedis, frozen, name_of, nodes
+from tests.live.clusters import Cluster, frozen, name_of, nodes
 from tests.live.configurations import FORCED, NAMESPACES, Connect
 from tests.live.processes import Outcome, Worker, call_view, environment, worker
 from tests.live.tools.command import run_here
@@ -235,23 +235,3 @@ async def test_frozen_node_is_missing_in_every_answer_until_it_goes_on(
     assert [each["result"] for each in done] == [[name], [name]]
     assert [await client.closed() for client in (*clients, to_block)] == [FORCED] * 3
     wait_until(lambda: ask(one, "subscribers", [unique])["attributes"]["missing"] == [], SLACK)
-
-
-@pytest.mark.parametrize("place", ["sync-view", "async-view"])
-def test_everything_asked_fails_alike_where_redis_is_away(
-    cluster: Cluster, own_redis: OwnRedis, place: str
-) -> None:
-    redis = own_redis()
-    (server,) = cluster(1, redis, namespaces=NAMESPACES)
-
-    redis.kill()
-
-    calls: dict[str, list[Any]] = {
-        "nodes": [],
-        "connections": ["17"],
-        "subscribers": [["a"]],
-        "round_trip": [],
-    }
-    for function, arguments in calls.items():
-        outcome = call_view(server, place, function, *arguments)
-        assert outcome["error"] in ("EngineUnavailable", "NoReply"), outcome

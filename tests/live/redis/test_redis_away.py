@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -13,7 +12,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import redis
 
 from tests.conftest import connection_token, start_server
 from tests.live.processes import (
@@ -27,7 +25,7 @@ from tests.live.processes import (
 )
 from tests.protocol_client import open_client
 from tests.redis_server import RedisServer
-from tests.server import Server, wait_until
+from tests.server import Server
 
 PASSWORD = "the-secret-of-redis"
 CONNECT_TIMEOUT = 1
@@ -209,6 +207,10 @@ FUNCTIONS: dict[str, list[Any]] = {
     "positions": [["kept:a", "kept:b"]],
     "channels": [],
     "info": [],
+    "nodes": [],
+    "connections": ["17"],
+    "subscribers": [["kept:a"]],
+    "round_trip": [],
 }
 
 
@@ -265,94 +267,6 @@ def test_password_of_the_address_is_in_no_message(tmp_path: Path, own: RedisServ
     last = finished.stderr.strip().splitlines()[-1]
     assert last.startswith(f"realtime.errors.EngineUnavailable: redis://127.0.0.1:{own.port}/0: ")
     assert "word" not in finished.stderr.replace("password", "")
-
-
-def test_many_threads_fail_in_time_when_redis_is_frozen(tmp_path: Path, own: RedisServer) -> None:
-    """More than there are connections, so some of them wait for one first."""
-    code = """
-import time
-from concurrent.futures import ThreadPoolExecutor
-from realtime.errors import EngineUnavailable
-
-def publish(number):
-    together.wait()
-    began = time.monotonic()
-    try:
-        realtime.publish("kept:threads", number)
-    except EngineUnavailable:
-        return time.monotonic() - began
-    return None
-
-realtime.publish("kept:threads", "before")
-for process in ("frozen", "on"):
-    print(process, flush=True)
-    sys.stdin.readline()
-    together = threading.Barrier(80)
-    with ThreadPoolExecutor(80) as pool:
-        seconds = list(pool.map(publish, range(80)))
-    print(seconds.count(None), max((s for s in seconds if s is not None), default=0), flush=True)
-"""
-    variables = environment(tmp_path, {**OPTIONS, "redis_url": own.url})
-    with subprocess.Popen(
-        [sys.executable, "-c", SET_UP + code],
-        env={**os.environ, **variables},
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stdout.readline() == "frozen\n"
-        own.freeze()
-        process.stdin.write("go\n")
-        process.stdin.flush()
-        published, longest = process.stdout.readline().split()
-        own.resume()
-        assert published == "0"
-        assert float(longest) < 2 * CONNECT_TIMEOUT + READ_TIMEOUT + SLACK
-        assert process.stdout.readline() == "on\n"
-        printed, _ = process.communicate("go\n")
-        assert printed.split()[0] == "80"
-
-
-def test_publish_fails_while_redis_loads_and_succeeds_afterwards(
-    tmp_path: Path, own_redis: Callable[..., RedisServer]
-) -> None:
-    # every 1000 commands, that is every 0.2 s, whoever asks is told that it loads
-    arguments = ("--key-load-delay", "150")
-    server = own_redis(persistent=True, arguments=arguments)
-    patient = {**OPTIONS, "redis_url": server.url, "redis_read_timeout": 20}
-    with worker(environment(tmp_path, patient)) as process:
-        assert "error" not in process.call("call", "publish", "kept:a", "before")
-        with server.client() as client:
-            pipeline = client.pipeline(transaction=False)
-            for number in range(30_000):
-                pipeline.set(f"load{number}", 1)
-            pipeline.execute()
-        server.stop()
-        starting = threading.Thread(target=server.start)
-        starting.start()
-        wait_until(lambda: _says(server, "LOADING"), 15, "Redis that loads")
-
-        failed = process.call("call", "publish", "kept:a", "failed")
-
-        assert failed.get("error") == "EngineUnavailable", f"it is certain: {failed}"
-        starting.join()
-        assert "error" not in process.call("call", "publish", "kept:a", "after")
-        kept = process.call("call", "history", "kept:a")["result"]
-        assert [entry["data"] for entry in kept] == ["before", "after"]
-
-
-def _says(server: RedisServer, word: str) -> bool:
-    """Whether Redis answers a read with this error."""
-    try:
-        with server.client() as client:
-            client.get("x")
-    except redis.exceptions.BusyLoadingError:
-        return word == "LOADING"
-    except redis.RedisError:
-        return False
-    return False
 
 
 def test_process_that_begins_without_redis_publishes_when_it_is_there(

@@ -243,38 +243,6 @@ print(threading.active_count())
     kept.check(Counter(f"{t}-{n}" for t in range(2 * threads) for n in range(each)))
 
 
-def test_threads_that_fail_give_their_connections_back(
-    redis: RedisServer, options: dict[str, Any], tmp_path: Path, kept: Kept
-) -> None:
-    """More failures than there are connections do not use them up."""
-    hasty = {"redis_connect_timeout": 1, "redis_read_timeout": 1}
-    variables = environment(tmp_path, options | hasty)
-    code = f"""
-from concurrent.futures import ThreadPoolExecutor
-import redis
-from realtime.errors import EngineUnavailable
-
-def fails(number):
-    try:
-        realtime.publish({CHANNEL!r}, number)
-    except EngineUnavailable as error:
-        assert "No connection available" not in str(error), error
-        return 1
-    return 0
-
-realtime.publish({CHANNEL!r}, "before")
-with redis.Redis.from_url({redis.url!r}) as client:
-    client.config_set("maxmemory", 1)
-    with ThreadPoolExecutor(10) as pool:
-        print(sum(pool.map(fails, range({4 * POOL_SIZE}))))
-    client.config_set("maxmemory", 0)
-realtime.publish({CHANNEL!r}, "after")
-"""
-    assert output(SET_UP + code, variables, forked=True) == [str(4 * POOL_SIZE)]
-
-    kept.check(Counter(["before", "after"]))
-
-
 # event loops
 
 
