@@ -7,7 +7,8 @@ import os
 import shutil
 import signal
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -211,6 +212,15 @@ class RedisServer:
         """SIGCONT."""
         assert self._process is not None
         self._process.send_signal(signal.SIGCONT)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """Freeze it for the length of a `with` block."""
+        self.freeze()
+        try:
+            yield
+        finally:
+            self.resume()
 
     def restart(self, empty: bool = False) -> None:
         """Stop and start it; `empty`: without its data and its scripts."""

@@ -121,6 +121,13 @@ async def open_redis(servers_of: ServersOf) -> AsyncIterator[OpenRedisBench]:
     await stack.aclose()
 
 
+@pytest.fixture
+async def own(own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench) -> RedisBench:
+    """An engine over a Redis of its own; its prefix is "p"."""
+    bench: RedisBench = await open_redis(servers=[own_redis()], prefix="p")
+    return bench
+
+
 @pytest.fixture(params=KINDS)
 async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
     """Two engines of each kind with the same prefix."""

@@ -10,9 +10,7 @@ import pytest
 
 from realtime.engine.limits import MAX_BLOCKED, NO_LIST
 from tests.engine.bench import Bench
-from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import Pair
-from tests.redis_server import RedisServer
+from tests.engine.redis_bench import Pair, RedisBench
 
 USERS = ["17", "", "ä漢🎉", "a\r\nb\x00", "u" * 255]
 
@@ -118,14 +116,11 @@ async def test_many_who_block_at_once_lose_nothing(pair: Pair) -> None:
     assert await blocked(pair.one) == ends
 
 
-async def test_entries_expire_with_the_last_block(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
-) -> None:
-    bench = await open_redis(servers=[server := own_redis()], prefix="p")
-    await bench.limits.block({"17": later(2000), "18": later(10)})
-    await bench.limits.block({"18": 0})
+async def test_entries_expire_with_the_last_block(own: RedisBench) -> None:
+    await own.limits.block({"17": later(2000), "18": later(10)})
+    await own.limits.block({"18": 0})
 
-    with server.client() as client:
+    with own.client() as client:
         left = [client.pttl(key) for key in ("p:blocked", "p:blocked.expiry")]
         kept = client.pttl("p:blocked.version")
 
@@ -134,28 +129,22 @@ async def test_entries_expire_with_the_last_block(
 
 
 async def test_entry_of_another_kind_hides_no_other(
-    own_redis: Callable[..., RedisServer],
-    open_redis: OpenRedisBench,
-    caplog: pytest.LogCaptureFixture,
+    own: RedisBench, caplog: pytest.LogCaptureFixture
 ) -> None:
-    bench = await open_redis(servers=[server := own_redis()], prefix="p")
-    await bench.limits.block({"17": later()})
-    with server.client() as client:
+    await own.limits.block({"17": later()})
+    with own.client() as client:
         client.hset("p:blocked", "strange", b"\x00")
         client.zadd("p:blocked.expiry", {"strange": later() * 1000})
 
     for _ in range(2):
-        assert (await blocked(bench)).keys() == {"17"}
+        assert (await blocked(own)).keys() == {"17"}
     assert [record.levelname for record in caplog.records] == ["ERROR"]
 
 
-async def test_version_grows_with_each_change_of_one_list(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
-) -> None:
+async def test_version_grows_with_each_change_of_one_list(own: RedisBench) -> None:
     """Also on a server whose clock is behind that of the one before."""
-    bench = await open_redis(servers=[server := own_redis()], prefix="p")
-    limits, ahead = bench.limits, time.time_ns() // 1000 + 10**12
-    with server.client() as client:
+    limits, ahead = own.limits, time.time_ns() // 1000 + 10**12
+    with own.client() as client:
         client.set("p:blocked.version", f"5:{ahead}")
 
     versions = [(await limits.block({"17": end})).version for end in (later(), 0)]

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from realtime.engine.limits import Debt
 from tests.engine.bench import Bench
-from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import Pair
-from tests.redis_server import RedisServer
+from tests.engine.redis_bench import Pair, RedisBench
 
 MOST = 1000.0
 
@@ -62,14 +58,11 @@ async def test_nodes_add_to_one_debt(pair: Pair) -> None:
     assert await pair.other.limits.add_debts([debt(100)], 0) == [near(200)]
 
 
-async def test_debts_that_are_over_leave_nothing(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
-) -> None:
-    bench = await open_redis(servers=[server := own_redis()], prefix="p")
-    await bench.limits.add_debts([debt(0.01), debt(0.01, "18")], 0)
-    with server.client() as client:
+async def test_debts_that_are_over_leave_nothing(own: RedisBench) -> None:
+    await own.limits.add_debts([debt(0.01), debt(0.01, "18")], 0)
+    with own.client() as client:
         client.zadd("p:debts", {"old": 1})
-        await bench.limits.add_debts([debt(50, "19")], 0)
+        await own.limits.add_debts([debt(50, "19")], 0)
         names = client.zrange("p:debts", 0, -1)
         left = client.pttl("p:debts")
 

@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import msgspec
 import pytest
 
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import KEPT, NODE, SECOND_NODE, Bench
-from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
-from tests.redis_server import RedisServer
 
 LIFETIME = 10.0
 SLACK = 5.0
@@ -130,11 +126,7 @@ async def test_round_trip_takes_time(clustered: Bench) -> None:
     assert 0 <= await clustered.cluster.round_trip() < SLACK
 
 
-async def test_round_trip_to_a_redis_that_is_away_fails(
-    open_redis: OpenRedisBench, own_redis: Callable[..., RedisServer]
-) -> None:
-    server = own_redis()
-    bench: RedisBench = await open_redis(servers=[server])
-    server.kill()
+async def test_round_trip_to_a_redis_that_is_away_fails(own: RedisBench) -> None:
+    own.servers[0].kill()
     with pytest.raises(EngineUnavailable):
-        await bench.cluster.round_trip()
+        await own.cluster.round_trip()

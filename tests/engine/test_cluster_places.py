@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 import pytest
 
 from realtime.engine.limits import Places
 from realtime.errors import EngineUnavailable
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
-from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import Pair
-from tests.redis_server import RedisServer
+from tests.engine.redis_bench import Pair, RedisBench
 
 LIMIT = 5
 
@@ -101,15 +98,12 @@ async def test_two_nodes_that_ask_for_the_last_place(pair: Pair) -> None:
     assert sorted(answer.here for answer in answers) == [[0], [LIMIT]]
 
 
-async def test_places_end_with_the_heartbeat_and_name_no_user(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
-) -> None:
-    bench = await open_redis(servers=[server := own_redis()], prefix="p")
-    await bench.limits.place_connections("N1", {"secret": 1}, LIMIT)
-    with server.client() as client:
+async def test_places_end_with_the_heartbeat_and_name_no_user(own: RedisBench) -> None:
+    await own.limits.place_connections("N1", {"secret": 1}, LIMIT)
+    with own.client() as client:
         left = client.pttl("p:connections:N1")
         names = client.hkeys("p:connections:N1")
-        await bench.cluster.withdraw(NODE)
+        await own.cluster.withdraw(NODE)
         withdrawn = client.exists("p:connections:N1")
 
     assert 0 < left <= NODE_LIFETIME * 1000

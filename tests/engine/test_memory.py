@@ -136,20 +136,6 @@ async def test_epochs_of_two_engines_differ(memory: MemoryEngine) -> None:
     ).epoch
 
 
-async def test_streams_that_are_in_use_keep_their_epoch_when_another_is_forgotten(
-    memory: MemoryEngine, clock: Clock
-) -> None:
-    await publish(memory, "idle")
-    position = await publish(memory, "busy")
-    await clock.advance(60)
-    await position_of(memory.broker, "busy")
-
-    await clock.advance(60)
-
-    assert (await position_of(memory.broker, "idle")).offset == 0
-    assert await position_of(memory.broker, "busy") == position
-
-
 async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
     memory: MemoryEngine, clock: Clock
 ) -> None:

@@ -77,12 +77,9 @@ async def test_replicas_have_what_was_confirmed(pair: Pair, run: Run) -> None:
 
 
 async def test_replica_that_does_not_answer_makes_the_outcome_unknown(pair: Pair, run: Run) -> None:
-    pair.replica.freeze()
-    try:
-        with pytest.raises(NoReply, match=r"0 of 1 replicas confirmed it within 50 ms") as caught:
-            await run(PUSH, "a", SHORT)
-    finally:
-        pair.replica.resume()
+    reason = "0 of 1 replicas confirmed it within 50 ms"
+    with pair.replica.frozen(), pytest.raises(NoReply, match=reason) as caught:
+        await run(PUSH, "a", SHORT)
 
     assert isinstance(caught.value, TooFewReplicas)
     assert await run(PUSH, "b", WAIT) == 2, "the first one took effect"
@@ -108,8 +105,7 @@ async def test_script_that_fails_is_certain_not_to_have_been_run(pair: Pair, run
 async def test_outcome_is_unknown_when_the_connection_breaks_meanwhile(
     pair: Pair, run: Run
 ) -> None:
-    pair.replica.freeze()
-    try:
+    with pair.replica.frozen():
         running = asyncio.create_task(run(PUSH, "a", Wait(1, 4000)))
         with pair.master.client() as client:
             async with asyncio.timeout(10):
@@ -118,8 +114,6 @@ async def test_outcome_is_unknown_when_the_connection_breaks_meanwhile(
             client.execute_command("CLIENT", "KILL", "TYPE", "normal")
         with pytest.raises(NoReply):
             await running
-    finally:
-        pair.replica.resume()
 
 
 async def test_one_wait_serves_all_that_were_sent_before_it(
@@ -144,8 +138,7 @@ async def test_callers_that_come_while_others_wait_are_served_by_the_next_wait(
     connection = open_connection(pair.master.url)
     await connection.call(ScriptCall(PUSH, ("list",), ("first",)), WAIT)
     before = pair.waits()
-    pair.replica.freeze()
-    try:
+    with pair.replica.frozen():
         first = asyncio.create_task(connection.call(ScriptCall(PUSH, ("list",), (0,)), WAIT))
         with pair.master.client() as client:
             async with asyncio.timeout(10):
@@ -157,8 +150,6 @@ async def test_callers_that_come_while_others_wait_are_served_by_the_next_wait(
         ]
         await asyncio.sleep(0)
         others[0].cancel()
-    finally:
-        pair.replica.resume()
 
     assert await first == 2
     assert await asyncio.gather(*others[1:]) == [*range(4, 52)]
@@ -175,12 +166,9 @@ async def test_threads_wait_once_for_a_batch(
     assert await asyncio.to_thread(blocking.run_many, calls, [WAIT] * 20) == [*range(1, 21)]
     assert (pair.replicated(), pair.waits()) == (20, 1)
 
-    pair.replica.freeze()
-    try:
+    with pair.replica.frozen():
         requests: list[Request] = [calls[0], ("GET", "list"), calls[1]]
         results = await asyncio.to_thread(blocking.run_many, requests, [SHORT] * len(requests))
-    finally:
-        pair.replica.resume()
     assert [type(result) for result in results] == [
         TooFewReplicas,
         EngineUnavailable,

@@ -15,6 +15,7 @@ from realtime.engine.redis.engine import RedisStore
 from realtime.errors import NoReply
 from realtime.protocol.messages import Publication
 from realtime.redis.commands import Wait
+from realtime.server_api.blocking import run
 from tests.engine.bench import KEPT, PLAIN
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
@@ -45,13 +46,10 @@ async def test_outage_of_the_replicas_is_counted_and_logged_once(
     engine, replica = pair
     await engine.publish(unique, 1)
     for round_number in (1, 2):
-        replica.freeze()
-        try:
+        with replica.frozen():
             for number in range(2):
                 with pytest.raises(NoReply):
                     await engine.publish(unique, number)
-        finally:
-            replica.resume()
         await engine.publish(unique, 5)
 
         lines = logged(caplog)
@@ -66,15 +64,12 @@ async def test_reading_does_not_wait_while_a_publication_waits(
     master = own_redis()
     engine = await open_redis(servers=[master], meta=PATIENT)
     replica = replica_of(own_redis, master)
-    replica.freeze()
-    try:
+    with replica.frozen():
         waiting = asyncio.create_task(engine.publish(unique, 1))
         while (await position_of(engine.broker, unique)).offset == 0:
             await asyncio.sleep(0)
         await engine.presence.get(unique)
         assert not waiting.done()
-    finally:
-        replica.resume()
     await waiting
 
 
@@ -91,7 +86,7 @@ async def test_of_several_publications_only_those_that_are_kept_are_unknown(
         ]
 
     async def in_thread() -> list[Any]:
-        return await asyncio.to_thread(_step, blocking.broker.publish_many(several()))
+        return await asyncio.to_thread(run, blocking.broker.publish_many(several()))
 
     ways = (lambda: engine.broker.publish_many(several()), in_thread)
     for publish in ways:
@@ -105,15 +100,6 @@ async def test_of_several_publications_only_those_that_are_kept_are_unknown(
     finally:
         replica.resume()
         engine.layer.bus.close_blocking()
-
-
-def _step(coroutine: Any) -> Any:
-    """Run a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("it suspended")
 
 
 async def test_several_keep_their_order_when_redis_forgot_the_script(

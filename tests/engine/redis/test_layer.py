@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import pytest
@@ -14,38 +14,22 @@ from channels_redis.pubsub import RedisPubSubChannelLayer
 
 from realtime.engine.redis.layer import RedisChannelLayer
 from tests.engine.bench import comes_true
+from tests.engine.redis.layers import receive
 from tests.redis_server import RedisServer
 
-BACKENDS = {"ours": RedisChannelLayer, "stock": RedisPubSubChannelLayer}
+BACKENDS: dict[str, Callable[..., Any]] = {
+    "ours": RedisChannelLayer,
+    "stock": RedisPubSubChannelLayer,
+}
 
 OpenLayer = Callable[..., Any]
-
-
-@pytest.fixture
-async def open_layer(redis_servers: list[RedisServer], unique: str) -> AsyncIterator[OpenLayer]:
-    """A layer with a prefix of this test's own: `open_layer("ours", shards=2)`."""
-    layers = []
-
-    def make(backend: str, *, shards: int = 1, **options: Any) -> Any:
-        hosts = [server.url for server in redis_servers[:shards]]
-        layers.append(BACKENDS[backend](hosts=hosts, prefix=unique, **options))
-        return layers[-1]
-
-    yield make
-    for layer in layers:
-        await layer.flush()
 
 
 @pytest.fixture(params=["ours", "ours-shards", "stock"])
 def layer(request: pytest.FixtureRequest, open_layer: OpenLayer) -> Any:
     """Our layer, and the stock one, which has to pass the same tests."""
     backend, _, shards = request.param.partition("-")
-    return open_layer(backend, shards=2 if shards else 1)
-
-
-async def receive(layer: Any, channel: str) -> Any:
-    async with asyncio.timeout(10):
-        return await layer.receive(channel)
+    return open_layer(BACKENDS[backend], shards=2 if shards else 1)
 
 
 # channels
@@ -156,7 +140,7 @@ async def test_layers_of_both_kinds_understand_each_other(
     open_layer: OpenLayer, sender: str, receiver: str
 ) -> None:
     """While a site changes from one to the other, both run."""
-    sending, receiving = open_layer(sender), open_layer(receiver)
+    sending, receiving = open_layer(BACKENDS[sender]), open_layer(BACKENDS[receiver])
     channel = await receiving.new_channel()
     await receiving.group_add("group", channel)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 import re
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -19,31 +19,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realtime.engine.redis.layer import RedisChannelLayer
+from tests.engine.redis.layers import receive
 from tests.redis_server import RedisServer
 from tests.unit.parts import Clock, eventually, turns
 
 OpenLayer = Callable[..., RedisChannelLayer]
-
-
-@pytest.fixture
-async def open_layer(redis_server: RedisServer, unique: str) -> AsyncIterator[OpenLayer]:
-    """A layer with a prefix of this test's own: `open_layer(capacity=2)`."""
-    layers: list[RedisChannelLayer] = []
-
-    def make(**options: Any) -> RedisChannelLayer:
-        layers.append(
-            RedisChannelLayer(**{"hosts": [redis_server.url], "prefix": unique} | options)
-        )
-        return layers[-1]
-
-    yield make
-    for layer in layers:
-        await layer.flush()
-
-
-async def receive(layer: RedisChannelLayer, channel: str) -> Any:
-    async with asyncio.timeout(10):
-        return await layer.receive(channel)
 
 
 async def numbers(layer: RedisChannelLayer, channel: str, end: int) -> list[int]:

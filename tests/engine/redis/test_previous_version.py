@@ -21,19 +21,11 @@ from realtime.engine.once import Once
 from realtime.engine.redis import records
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import PLAIN
-from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.unit.parts import data, eventually, position_of
 
 SCRIPTS = Path(__file__).with_name("previous")
 LONG = ChannelOptions(history_size=100, history_lifetime=100)
-
-
-@pytest.fixture
-async def engine(open_redis: OpenRedisBench) -> RedisBench:
-    """The engine of this version."""
-    bench: RedisBench = await open_redis()
-    return bench
 
 
 class PreviousNode:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Callable
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import pytest
@@ -24,6 +24,7 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.serving import run_by_hand
 from tests.engine.bench import KEPT, PLAIN, RecordingReceiver
+from tests.engine.redis.layers import receive
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, eventually
 
@@ -31,34 +32,10 @@ OpenLayer = Callable[..., RedisChannelLayer]
 LONG = ChannelOptions(history_size=100, history_lifetime=100)
 
 
-@pytest.fixture
-async def open_layer(redis_servers: list[RedisServer], unique: str) -> AsyncIterator[OpenLayer]:
-    """A layer with a prefix of this test's own: `open_layer(hosts=[...])`."""
-    layers: list[RedisChannelLayer] = []
-
-    def make(**options: Any) -> RedisChannelLayer:
-        options = {"hosts": [redis_servers[0].url], "prefix": unique} | options
-        layers.append(RedisChannelLayer(**options))
-        return layers[-1]
-
-    yield make
-    for layer in layers:
-        await layer.close()
-        layer.bus.close_blocking()
-
-
 @pytest.fixture(params=["one Redis", "shards"])
-def layer(
-    request: pytest.FixtureRequest, open_layer: OpenLayer, redis_servers: list[RedisServer]
-) -> RedisChannelLayer:
+def layer(request: pytest.FixtureRequest, open_layer: OpenLayer) -> RedisChannelLayer:
     """Our layer over one Redis, and over two."""
-    servers = redis_servers if request.param == "shards" else redis_servers[:1]
-    return open_layer(hosts=[server.url for server in servers])
-
-
-async def receive(layer: RedisChannelLayer, channel: str) -> Any:
-    async with asyncio.timeout(10):
-        return await layer.receive(channel)
+    return open_layer(shards=2 if request.param == "shards" else 1)
 
 
 async def in_group(layer: RedisChannelLayer, name: str) -> str:

@@ -23,6 +23,7 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.redis import blocking, master
 from realtime.redis.hosts import Place
+from realtime.server_api.blocking import run
 from tests.engine.bench import KEPT, RecordingReceiver, comes_true
 from tests.redis.scripted_server import ScriptedServer, naming
 from tests.redis_sentinel import Sentinel
@@ -58,6 +59,11 @@ class Process:
         self.threads = RedisStore(self.bus, prefix, meta)
         self.channel = prefix
 
+    async def started(self) -> Process:
+        """This process, as a node."""
+        await self.engine.start(self.receiver, self.receiver.uid)
+        return self
+
     async def publish(
         self, number: int, *, way: str = "loop", **options: Any
     ) -> StreamPosition | None:
@@ -67,7 +73,7 @@ class Process:
         publishing = store.broker.publish(Outgoing(self.channel, publication, KEPT, **options))
         if way == "loop":
             return (await publishing).position
-        published: Published = await asyncio.to_thread(by_hand, publishing)
+        published: Published = await asyncio.to_thread(run, publishing)
         return published.position
 
     async def epoch(self) -> str:
@@ -76,15 +82,6 @@ class Process:
     async def has_resumed(self) -> bool:
         """Whether it receives from another master: its clients are told next."""
         return bool(self.receiver.resumptions)
-
-
-def by_hand(coroutine: Any) -> Any:
-    """Run a coroutine that never suspends."""
-    try:
-        coroutine.send(None)
-    except StopIteration as end:
-        return end.value
-    raise AssertionError("it suspended")
 
 
 @pytest.fixture
@@ -156,8 +153,7 @@ async def test_old_master_acknowledges_nothing_once_a_node_has_the_new_one(
     publisher = process((host, int(port)), meta)
     before = await publisher.publish(1, way=way)
     asking(OFTEN)
-    node = process((host, int(port)), meta)
-    await node.engine.start(node.receiver, node.receiver.uid)
+    node = await process((host, int(port)), meta).started()
     await node.epoch()
 
     await asyncio.to_thread(sentinel.planned_failover)
@@ -180,8 +176,7 @@ async def test_node_reads_at_the_new_master_as_soon_as_it_receives_from_it(
     """Read at the old one, its position would be right, and nobody told."""
     servers, place = two
     asking(OFTEN)
-    node = process(place)
-    await node.engine.start(node.receiver, node.receiver.uid)
+    node = await process(place).started()
     before = await node.epoch()
     for number in range(1, 4):
         node.receiver.resumptions.clear()
@@ -203,8 +198,7 @@ async def test_master_that_comes_back_accepts_publications(
     """An overloaded Sentinel may find the new master dead before it has told the old one."""
     servers, place = two
     asking(OFTEN)
-    node = process(place)
-    await node.engine.start(node.receiver, node.receiver.uid)
+    node = await process(place).started()
     promote(servers)
     await comes_true(node.has_resumed)
     node.receiver.resumptions.clear()
@@ -230,8 +224,7 @@ async def test_master_that_sentinels_named_wrongly_accepts_publications_soon(
     """The node that has sealed it dies, and those that are left know of no other master."""
     servers, place = two
     asking(OFTEN)
-    node = process(place)
-    await node.engine.start(node.receiver, node.receiver.uid)
+    node = await process(place).started()
     promote(servers)
     await comes_true(node.has_resumed)
     node.receiver.resumptions.clear()
@@ -263,8 +256,7 @@ async def test_server_that_is_no_relative_of_the_new_master_is_not_sealed(
     publisher = process(place)
     await publisher.publish(1)
     asking(OFTEN)
-    node = process(place)
-    await node.engine.start(node.receiver, node.receiver.uid)
+    node = await process(place).started()
 
     servers.reverse()
     await comes_true(node.has_resumed)
@@ -282,8 +274,7 @@ async def test_old_master_that_does_not_answer_is_left(
 ) -> None:
     servers, place = two
     asking(OFTEN)
-    node = process(place)
-    await node.engine.start(node.receiver, node.receiver.uid)
+    node = await process(place).started()
     servers[0].freeze()
 
     promote(servers)

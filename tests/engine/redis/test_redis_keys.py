@@ -13,7 +13,7 @@ from realtime.engine.once import Once
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.engine.bench import KEPT, NODE, PLAIN
 from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import ONE_REDIS, PARTITIONS, SHARDS
+from tests.engine.redis_bench import ONE_REDIS, PARTITIONS, SHARDS, RedisBench
 from tests.redis_server import RedisServer
 from tests.unit.parts import data
 
@@ -78,33 +78,29 @@ async def test_engines_whose_prefixes_begin_alike_share_nothing(
     assert await other.kept("b") == []
 
 
-async def test_node_that_withdrew_and_stopped_leaves_nothing(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
-) -> None:
-    server = own_redis()
-    engine = await open_redis(servers=[server])
-    await engine.broker.subscribe(unique)
+async def test_node_that_withdrew_and_stopped_leaves_nothing(own: RedisBench, unique: str) -> None:
+    server = own.servers[0]
+    await own.broker.subscribe(unique)
     assert server.keys() != set()
 
-    await engine.broker.unsubscribe(unique)
-    await engine.cluster.withdraw(NODE)
-    await engine.engine.stop()
+    await own.broker.unsubscribe(unique)
+    await own.cluster.withdraw(NODE)
+    await own.engine.stop()
 
     assert server.keys() == set()
     assert server.pubsub_channels() == set()
 
 
 async def test_node_that_withdrew_leaves_nothing_when_channels_change_afterwards(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
+    own: RedisBench, unique: str
 ) -> None:
     """Clients that are slow to close unsubscribe while the node withdraws."""
-    server = own_redis()
-    engine = await open_redis(servers=[server])
-    await engine.broker.subscribe(f"{unique}-before")
+    server = own.servers[0]
+    await own.broker.subscribe(f"{unique}-before")
 
-    await engine.cluster.withdraw(NODE)
-    await engine.broker.unsubscribe(f"{unique}-before")
-    await engine.broker.subscribe(f"{unique}-after")
-    await engine.engine.stop()
+    await own.cluster.withdraw(NODE)
+    await own.broker.unsubscribe(f"{unique}-before")
+    await own.broker.subscribe(f"{unique}-after")
+    await own.engine.stop()
 
     assert server.keys() == set()

@@ -5,9 +5,9 @@ from __future__ import annotations
 import contextlib
 import itertools
 import time
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any
 
 import pytest
 from redis import Redis
@@ -16,14 +16,13 @@ from realtime.engine.base import Outgoing, Published
 from realtime.engine.redis.broker import RedisStreams
 from realtime.engine.redis.engine import RedisStore
 from realtime.protocol.messages import Publication, StreamPosition
+from realtime.server_api.blocking import run
 from tests.engine.bench import KEPT
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import CLUSTER, SHARDS, RedisBench
 from tests.redis_server import RedisServer, has_sharded_pubsub
 from tests.server import wait_until
 from tests.unit.parts import data
-
-T = TypeVar("T")
 
 CHANNELS = 3
 """On each shard. Commands of more than 6 KiB are sent in parts, which Redis may read one by one."""
@@ -56,19 +55,9 @@ def streams(bench: RedisBench) -> RedisStreams:
     return RedisStore(bench.layer.bus, bench.prefix).broker
 
 
-def result_of(work: Coroutine[Any, Any, T]) -> T:
-    """What a coroutine returns that never suspends."""
-    try:
-        work.send(None)
-    except StopIteration as result:
-        value: T = result.value
-        return value
-    raise AssertionError("it waits")
-
-
 def blocking(bench: RedisBench, channels: list[str]) -> list[StreamPosition]:
     """Ask as a thread without an event loop does."""
-    return result_of(streams(bench).positions(channels, int(time.time() * 1000)))
+    return run(streams(bench).positions(channels, int(time.time() * 1000)))
 
 
 async def test_positions_of_many_channels_are_one_round_trip_for_each_shard(
@@ -106,7 +95,7 @@ async def test_partitions_of_a_cluster_share_the_round_trips_to_their_servers(
     for server in bench.servers:
         server.reset_command_calls()
 
-    published = result_of(streams(bench).publish_many(sent))
+    published = run(streams(bench).publish_many(sent))
 
     positions = [each.position for each in published if isinstance(each, Published)]
     assert [position and position.offset for position in positions] == [1] * len(channels)

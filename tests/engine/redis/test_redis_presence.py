@@ -7,19 +7,11 @@ import pytest
 from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP
 from realtime.protocol.messages import ClientInfo
 from tests.engine.bench import comes_true
-from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
 from tests.unit.parts import data
 
 FIRST = ClientInfo("17", "C1", data("1"))
 SECOND = ClientInfo("18", "C2")
-
-
-@pytest.fixture
-async def engine(open_redis: OpenRedisBench) -> RedisBench:
-    """The engine over one Redis."""
-    bench: RedisBench = await open_redis()
-    return bench
 
 
 async def test_expiry_is_kept_in_milliseconds_of_redis(engine: RedisBench, unique: str) -> None:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 import pytest
 
 from realtime.config.options import ChannelOptions
@@ -12,7 +10,6 @@ from realtime.protocol.messages import StreamPosition
 from tests.engine.bench import META_LIFETIME
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
-from tests.redis_server import RedisServer
 from tests.unit.parts import position_of
 
 NEVER = -1
@@ -21,13 +18,6 @@ HOUR = 3600
 LONG_META_LIFETIME = 10 * HOUR
 RENEWAL = 100
 """Seconds that a meta lives longer, so that not each publication renews it."""
-
-
-@pytest.fixture
-async def engine(open_redis: OpenRedisBench) -> RedisBench:
-    """The engine over one Redis."""
-    bench: RedisBench = await open_redis()
-    return bench
 
 
 def names(bench: RedisBench, channel: str) -> tuple[str, str, str]:
@@ -304,16 +294,13 @@ async def test_lost_meta_is_noticed_by_the_first_reader(engine: RedisBench, uniq
     assert await engine.publish(unique, 4) == StreamPosition(1, position.epoch)
 
 
-async def test_everything_begins_anew_in_an_empty_redis(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
-) -> None:
-    engine = await open_redis(servers=[own_redis()])
-    before = await engine.publish(unique, 1, 2)
+async def test_everything_begins_anew_in_an_empty_redis(own: RedisBench, unique: str) -> None:
+    before = await own.publish(unique, 1, 2)
     assert before is not None
-    with engine.client() as client:
+    with own.client() as client:
         client.flushall()
 
-    after = await engine.publish(unique, 3)
+    after = await own.publish(unique, 3)
 
     assert after is not None
     assert after.offset == 1

@@ -50,11 +50,8 @@ async def test_user_has_one_rate_at_two_nodes_and_nothing_waits_for_redis(
         await asyncio.sleep(0.2)
 
     stranger = await connect(other, user=f"{unique}b")
-    redis.freeze()
-    try:
+    with redis.frozen():
         while_frozen = [await runs(stranger) for _ in range(BURST + 1)]
-    finally:
-        redis.resume()
 
     assert at_one == while_frozen == [True] * BURST + [False]
     assert at_other < BURST

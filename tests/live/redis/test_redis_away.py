@@ -65,16 +65,6 @@ def away(server: RedisServer) -> Iterator[None]:
 
 
 @contextmanager
-def frozen(server: RedisServer) -> Iterator[None]:
-    """Connections are accepted, nothing is answered."""
-    server.freeze()
-    try:
-        yield
-    finally:
-        server.resume()
-
-
-@contextmanager
 def set_to(server: RedisServer, option: str, value: str) -> Iterator[None]:
     """An option of Redis is another one; old connections are gone."""
     with server.client() as client:
@@ -100,7 +90,7 @@ def read_only(server: RedisServer) -> Iterator[None]:
 
 FAULTS: dict[str, Callable[[RedisServer], Any]] = {
     "away": away,
-    "frozen": frozen,
+    "frozen": RedisServer.frozen,
     "another password": lambda server: set_to(server, "requirepass", "another-secret"),
     "too many clients": lambda server: set_to(server, "maxclients", "1"),
     "out of memory": lambda server: set_to(server, "maxmemory", "1"),

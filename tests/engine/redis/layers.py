@@ -1,0 +1,11 @@
+"""What the tests of channel layers share."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+
+async def receive(layer: Any, channel: str) -> Any:
+    async with asyncio.timeout(10):
+        return await layer.receive(channel)
