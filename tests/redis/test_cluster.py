@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -38,6 +38,11 @@ def moving(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisCluster]:
     cluster.kill()
 
 
+def slot_map(server: RedisServer, *tags: str) -> SlotMap:
+    """The slots of tags, asked of a server."""
+    return SlotMap([Host({"address": server.url})], [slot_of(tag) for tag in tags])
+
+
 class Way:
     """A route to the slot of a test, with the same methods in both kinds of processes."""
 
@@ -64,8 +69,7 @@ async def open_way(
     opened: list[LoopCluster | BlockingCluster] = []
 
     def start(server: RedisServer | None = None, timeouts: Timeouts = Timeouts()) -> Way:  # noqa: B008
-        host = Host({"address": (server or moving.servers[0]).url})
-        slots = SlotMap([host], [slot_of(unique)])
+        slots = slot_map(server or moving.servers[0], unique)
         if request.param == LOOP:
             cluster = LoopCluster(slots, timeouts)
             opened.append(cluster)
@@ -124,17 +128,25 @@ async def test_keys_that_have_moved_are_found_while_the_slot_is_moving(
     assert entries == [b"before", b"meanwhile", b"by script", b"by script"]
 
 
-async def test_a_call_for_keys_on_both_servers_waits_until_the_slot_has_moved(
-    moving: RedisCluster, open_way: Open, unique: str
-) -> None:
-    way = open_way()
-    keys = [f"{{{unique}}}{number}" for number in range(2)]
+async def move_first(
+    moving: RedisCluster, way: Way, keys: Sequence[str]
+) -> tuple[RedisServer, RedisServer]:
+    """Begin to move the slot, and move the first of two keys; return source and target."""
     source = moving.owner(way.slot)
     target = other_than(moving, source)
     for key in keys:
         await way("execute", "RPUSH", key, "before")
     moving.begin_move(way.slot, target)
     run(source, "MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+    return source, target
+
+
+async def test_a_call_for_keys_on_both_servers_waits_until_the_slot_has_moved(
+    moving: RedisCluster, open_way: Open, unique: str
+) -> None:
+    way = open_way()
+    keys = [f"{{{unique}}}{number}" for number in range(2)]
+    source, target = await move_first(moving, way, keys)
 
     run(source, "CONFIG", "RESETSTAT")
     call = asyncio.create_task(way("run", APPEND_BOTH, keys, ["after"]))
@@ -151,12 +163,7 @@ async def test_a_call_gives_up_when_the_slot_moves_for_too_long(
 ) -> None:
     way = open_way(timeouts=Timeouts(1, 0.2))
     keys = [f"{{{unique}}}{number}" for number in range(2)]
-    source = moving.owner(way.slot)
-    target = other_than(moving, source)
-    for key in keys:
-        await way("execute", "RPUSH", key, "before")
-    moving.begin_move(way.slot, target)
-    run(source, "MIGRATE", "127.0.0.1", target.port, keys[0], 0, 5000)
+    source, target = await move_first(moving, way, keys)
 
     with pytest.raises(EngineUnavailable, match="TRYAGAIN"):
         await way("run", APPEND_BOTH, keys, ["never"])
@@ -201,10 +208,8 @@ def test_thread_does_not_wait_for_the_server_that_failed_to_say_where_its_slot_i
 def test_thread_closes_connections_to_a_server_without_slots(
     moving: RedisCluster, unique: str
 ) -> None:
-    [slot] = slots = [slot_of(unique)]
-    cluster = BlockingCluster(
-        SlotMap([Host({"address": moving.servers[0].url})], slots), Timeouts()
-    )
+    slot = slot_of(unique)
+    cluster = BlockingCluster(slot_map(moving.servers[0], unique), Timeouts())
     route = BlockingRoute(cluster, slot)
     key = f"{{{unique}}}"
     before = moving.owner(slot)
@@ -228,9 +233,7 @@ def connections_to(server: RedisServer) -> int:
 async def test_calls_of_one_loop_keep_their_order_while_the_slot_moves(
     moving: RedisCluster, unique: str
 ) -> None:
-    cluster = LoopCluster(
-        SlotMap([Host({"address": moving.servers[0].url})], [slot_of(unique)]), Timeouts()
-    )
+    cluster = LoopCluster(slot_map(moving.servers[0], unique), Timeouts())
     [route] = cluster.routes
     key = f"{{{unique}}}"
     slot = slot_of(unique)
@@ -262,7 +265,7 @@ async def test_reply_is_awaited_from_a_server_that_the_new_map_does_not_name(
     source = moving.owner(slot_of(unique))
     await eventually(lambda: moving.id_of(new) in str(nodes(source)))
     await eventually(lambda: b"cluster_state:ok" in run(new, "CLUSTER", "INFO"))
-    cluster = LoopCluster(SlotMap([Host({"address": source.url})], [slot_of(unique)]), Timeouts())
+    cluster = LoopCluster(slot_map(source, unique), Timeouts())
     [route] = cluster.routes
     moving.begin_move(slot_of(unique), new)
     assert await route.execute("RPUSH", f"{{{unique}}}", 1) == 1
@@ -286,10 +289,9 @@ async def test_slots_without_a_server_leave_the_others_alone(tmp_path: Path) -> 
     [server] = partly.start().servers
     slots = [slot_of("served"), slot_of("unserved")]
     run(server, "CLUSTER", "DELSLOTS", slots[1])
-    host = Host({"address": server.url})
-    cluster = LoopCluster(SlotMap([host], slots), Timeouts())
+    cluster = LoopCluster(slot_map(server, "served", "unserved"), Timeouts())
     served, unserved = cluster.routes
-    blocking = BlockingCluster(SlotMap([host], slots), Timeouts())
+    blocking = BlockingCluster(slot_map(server, "served", "unserved"), Timeouts())
 
     def works(slot: int, name: str) -> bool:
         try:
@@ -322,9 +324,7 @@ async def test_a_server_that_is_no_cluster_is_named_as_the_reason(
 
 
 async def test_closed_cluster_refuses_calls(moving: RedisCluster, unique: str) -> None:
-    cluster = LoopCluster(
-        SlotMap([Host({"address": moving.servers[0].url})], [slot_of(unique)]), Timeouts()
-    )
+    cluster = LoopCluster(slot_map(moving.servers[0], unique), Timeouts())
     await cluster.routes[0].execute("PING")
     await cluster.close()
 

@@ -100,19 +100,3 @@ async def test_of_several_publications_only_those_that_are_kept_are_unknown(
     finally:
         replica.resume()
         engine.layer.bus.close_blocking()
-
-
-async def test_several_keep_their_order_when_redis_forgot_the_script(
-    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench, unique: str
-) -> None:
-    server = own_redis()
-    engine = await open_redis(servers=[server], meta=MetaSettings(wait=Wait(0, 1500)))
-    await engine.publish(unique, 0)
-    with server.client() as client:
-        client.script_flush()
-
-    await engine.broker.publish_many(
-        [Outgoing(unique, Publication(data(str(n)), uid=f"u{n}"), KEPT) for n in range(1, 5)]
-    )
-
-    assert await engine.kept_values(unique) == [0, 1, 2, 3, 4]

@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -238,25 +235,6 @@ def test_server_logged_no_secret(
 
 
 # programs of their own
-
-
-def test_password_of_the_address_is_in_no_message(tmp_path: Path, own: RedisServer) -> None:
-    url = f"redis://:wr%40ng-%2Fword@127.0.0.1:{own.port}/0"
-    variables = environment(tmp_path, {**OPTIONS, "redis_url": url})
-
-    finished = subprocess.run(
-        [sys.executable, "-c", SET_UP + "realtime.publish('a', 1)"],
-        env={**os.environ, **variables},
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-
-    assert finished.returncode == 1
-    last = finished.stderr.strip().splitlines()[-1]
-    assert last.startswith(f"realtime.errors.EngineUnavailable: redis://127.0.0.1:{own.port}/0: ")
-    assert "word" not in finished.stderr.replace("password", "")
 
 
 def test_process_that_begins_without_redis_publishes_when_it_is_there(

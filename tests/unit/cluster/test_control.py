@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -27,27 +26,13 @@ from realtime.config.channel_options import Overrides
 from realtime.config.reader import load
 from realtime.engine.base import Outgoing, Published
 from realtime.errors import DisconnectConnectionLimit
-from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.node.node import Node
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.timers import Timers
-from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
 from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 FORCED, CONNECTION_LIMIT = 3012, 3013
-
-
-@pytest.fixture
-async def engine(clock: Clock) -> ClusterEngine:
-    return ClusterEngine(Timers(asyncio.get_running_loop()))
-
-
-@pytest.fixture
-async def node(engine: ClusterEngine, clock: Clock) -> AsyncIterator[Node]:
-    made = Node(load({}), engine)
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
 async def other_node_sends(engine: ClusterEngine, message: ControlMessage) -> None:

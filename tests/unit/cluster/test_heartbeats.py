@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -12,24 +11,10 @@ from realtime.config.reader import load
 from realtime.engine.nodes import NodeInfo
 from realtime.errors import EngineUnavailable
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
-from realtime.timers import Timers
 from tests.unit.memory_cluster import Heartbeat
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, RecordingClient, eventually, turns
 from tests.unit.suspended_engine import ClusterEngine
-
-
-@pytest.fixture
-async def engine(clock: Clock) -> ClusterEngine:
-    return ClusterEngine(Timers(asyncio.get_running_loop()))
-
-
-@pytest.fixture
-async def node(engine: ClusterEngine, clock: Clock) -> AsyncIterator[Node]:
-    made = Node(load({}), engine)
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
 def heartbeats(engine: ClusterEngine) -> dict[str, Heartbeat]:

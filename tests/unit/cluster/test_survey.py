@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 
 import pytest
 
@@ -19,18 +18,17 @@ from realtime.cluster.survey import (
     SurveyQuestion,
 )
 from realtime.config.options import ChannelOptions
-from realtime.config.reader import load
 from realtime.engine.base import Outgoing
 from realtime.engine.nodes import NodeStatus
 from realtime.errors import EngineUnavailable
-from realtime.node.node import SHUTDOWN_TIMEOUT, Node
+from realtime.node.node import Node
 from realtime.operators.questions import AskPast
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
 from realtime.server_api import operations
 from realtime.timers import Timers
 from tests.unit.cluster.survey_parts import Reporting
-from tests.unit.node.node_parts import PLAIN, stop, subscribe
+from tests.unit.node.node_parts import PLAIN, subscribe
 from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
 from tests.unit.suspended_engine import (
     ClusterEngine,
@@ -81,14 +79,6 @@ class AnsweringEngine(ClusterEngine):
 @pytest.fixture
 async def engine(clock: Clock) -> AnsweringEngine:
     return AnsweringEngine(Timers(asyncio.get_running_loop()))
-
-
-@pytest.fixture
-async def node(engine: AnsweringEngine, clock: Clock) -> AsyncIterator[Node]:
-    made = Node(load({"name": "first"}), engine)
-    await made.start()
-    yield made
-    await stop(made, clock, SHUTDOWN_TIMEOUT)
 
 
 async def other_asks(engine: AnsweringEngine, question: SurveyQuestion | str) -> None:
