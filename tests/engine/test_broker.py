@@ -8,10 +8,9 @@ import contextlib
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Outgoing
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
-from tests.engine.bench import KEPT, META_LIFETIME, Bench, untimed
-from tests.unit.parts import data, position_of, turns
+from realtime.protocol.messages import StreamPosition
+from tests.engine.bench import META_LIFETIME, Bench, untimed
+from tests.unit.parts import position_of, turns
 
 # delivery
 
@@ -25,17 +24,6 @@ async def test_publication_with_history_is_numbered_from_1(engine: Bench, unique
     assert positions == [StreamPosition(offset, epoch) for offset in (1, 2, 3)]
     assert [p.offset for p in await engine.received(unique, 3)] == [1, 2, 3]
     assert [position for _, position in engine.receiver.publications[unique]] == positions
-
-
-async def test_delivered_publication_is_the_one_that_is_kept(engine: Bench, unique: str) -> None:
-    await engine.broker.subscribe(unique)
-    publication = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 0, "uid")
-
-    await engine.broker.publish(Outgoing(unique, publication, KEPT))
-
-    expected = Publication(data('{ "n": 1.0 }'), ClientInfo("17", "C"), 1, "uid")
-    assert untimed(await engine.received(unique, 1)) == [expected]
-    assert untimed((await engine.broker.history(unique)).publications) == [expected]
 
 
 async def test_nothing_is_delivered_for_other_channels_and_after_unsubscribing(
@@ -137,7 +125,9 @@ async def test_history_is_trimmed_to_its_size_and_oldest_first(engine: Bench, un
 
 
 async def test_history_expires_and_the_position_outlives_it(engine: Bench, unique: str) -> None:
-    position = await engine.publish(unique, 1, 2)
+    await engine.publish(unique, 1)
+    await engine.elapse(90)
+    position = await engine.publish(unique, 2)  # the lifetime of both begins
 
     await engine.elapse(90)
     assert await engine.kept(unique) == [1, 2]
@@ -145,14 +135,6 @@ async def test_history_expires_and_the_position_outlives_it(engine: Bench, uniqu
 
     history = await engine.broker.history(unique)
     assert (history.publications, history.position) == ((), position)
-
-
-async def test_every_publication_restarts_the_lifetime_of_all(engine: Bench, unique: str) -> None:
-    await engine.publish(unique, 1)
-    await engine.elapse(90)
-    await engine.publish(unique, 2)
-    await engine.elapse(90)
-    assert await engine.kept(unique) == [1, 2]
 
 
 async def test_removed_history_leaves_the_position_and_numbers_go_on(

@@ -33,14 +33,11 @@ async def blocked(bench: Bench) -> Mapping[str, float]:
     return listed.ends
 
 
-async def test_nobody_is_blocked_at_first(clustered: Bench) -> None:
-    assert await clustered.limits.blocked() == (NO_LIST, {})
-    assert await clustered.limits.blocked(NO_LIST) is None
-
-
 async def test_blocked_users_are_listed_with_their_ends(clustered: Bench) -> None:
     limits = clustered.limits
     ends = {user: later(1000 + number) for number, user in enumerate(USERS)}
+    assert await limits.blocked() == (NO_LIST, {})
+    assert await limits.blocked(NO_LIST) is None
 
     number, version = await limits.block(ends)
 

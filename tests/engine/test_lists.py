@@ -61,16 +61,6 @@ async def test_name_added_twice_is_reported_once(engine: Bench, unique: str) -> 
     assert engine.receiver.firsts[Kind.USERS].count(unique) == 1
 
 
-async def test_name_that_was_not_added_ends_without_a_report(engine: Bench, unique: str) -> None:
-    lists = engine.engine.lists
-    lists.discard(Kind.USERS, unique)
-    lists.add(Kind.USERS, f"{unique}-after")
-    lists.discard(Kind.USERS, f"{unique}-after")
-
-    # a list may write only what differs in the end
-    assert unique not in engine.receiver.lasts[Kind.USERS]
-
-
 async def test_users_may_have_any_name(engine: Bench) -> None:
     lists = engine.engine.lists
     for user in HOSTILE:

@@ -71,27 +71,18 @@ async def test_commands_of_many_callers_are_done_in_the_order_of_the_calls(
     assert kept == [b"%d" % number for number in range(10_000)]
 
 
-async def test_commands_of_one_turn_leave_in_one_write(
+async def test_callers_share_one_attempt_to_connect_and_one_write_in_each_turn(
     script_server: Scripting, open_connection: Callable[..., Connection]
 ) -> None:
     server = await script_server(lambda command: OK)
     connection = open_connection(server.url)
-    await connection.execute("FIRST")
+    await asyncio.gather(*(connection.execute("FIRST") for _ in range(20)))
     server.chunks.clear()
 
     await asyncio.gather(*(connection.execute("SET", "k", number) for number in range(100)))
 
-    assert len(server.commands) == 102  # the handshake has one
-    assert len(server.chunks) == 1
-
-
-async def test_callers_share_one_attempt_to_connect(
-    script_server: Scripting, open_connection: Callable[..., Connection]
-) -> None:
-    server = await script_server(lambda command: OK)
-    connection = open_connection(server.url)
-    await asyncio.gather(*(connection.execute("PING") for _ in range(20)))
-    assert server.connections == 1
+    assert len(server.commands) == 121  # the handshake has one
+    assert (len(server.chunks), server.connections) == (1, 1)
 
 
 async def test_connection_is_opened_by_the_first_command(
