@@ -271,6 +271,8 @@ async def test_positions_without_publications_and_subscribers_are_bounded_in_num
 ) -> None:
     monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 10)
     engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
+    await engine.broker.subscribe("quiet")
+    quiet = await position_of(engine.broker, "quiet")
     names = [f"a{number}" for number in range(30)]
     before = [await publish(engine, name) for name in names]
     await engine.broker.subscribe("a0")
@@ -280,25 +282,9 @@ async def test_positions_without_publications_and_subscribers_are_bounded_in_num
     after = [await position_of(engine.broker, name) for name in names]
     assert after[:1] + after[20:] == before[:1] + before[20:]
     assert [position.offset for position in after[1:20]] == [0] * 19
+    assert await position_of(engine.broker, "quiet") == quiet, "its subscribers would be closed"
     # what begins anew must not look like what was forgotten
     assert {position.epoch for position in after[1:20]}.isdisjoint(p.epoch for p in before if p)
-
-
-@pytest.mark.parametrize("meta_lifetime", [0, 100], ids=["kept forever", "kept for a time"])
-async def test_bound_on_positions_does_not_change_the_position_of_subscribed_channels(
-    monkeypatch: pytest.MonkeyPatch, clock: Clock, meta_lifetime: int
-) -> None:
-    """Their subscribers would be disconnected."""
-    monkeypatch.setattr("realtime.engine.memory.MAX_IDLE_STREAMS", 10)
-    engine = MemoryEngine(Timers(asyncio.get_running_loop()), meta_lifetime=meta_lifetime)
-    await engine.broker.subscribe("quiet")
-    quiet = await position_of(engine.broker, "quiet")
-    for number in range(30):
-        await publish(engine, f"a{number}")
-
-    await clock.advance(KEPT.history_lifetime)
-
-    assert await position_of(engine.broker, "quiet") == quiet
 
 
 async def test_keys_of_idempotency_are_bounded_and_those_that_end_first_go_first(

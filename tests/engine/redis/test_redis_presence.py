@@ -27,19 +27,15 @@ async def test_expiry_is_kept_in_milliseconds_of_redis(engine: RedisBench, uniqu
         assert before + 12_345 <= client.zscore(expiry, "C1") <= after + 12_345
 
 
-async def test_keys_live_as_long_as_their_entries(engine: RedisBench, unique: str) -> None:
+async def test_keys_live_as_long_as_the_last_of_their_entries(
+    engine: RedisBench, unique: str
+) -> None:
     await engine.presence.add(unique, [FIRST], 12.345)
     with engine.client() as client:
         for key in engine.keys.presence(unique):
             assert 2_345 < client.pttl(key) <= 12_345
-
-
-async def test_shorter_lifetime_does_not_shorten_that_of_others(
-    engine: RedisBench, unique: str
-) -> None:
-    await engine.presence.add(unique, [FIRST], 100)
-    await engine.presence.add(unique, [SECOND], 10)
-    with engine.client() as client:
+        await engine.presence.add(unique, [FIRST], 100)
+        await engine.presence.add(unique, [SECOND], 10)
         for key in engine.keys.presence(unique):
             assert 90_000 < client.pttl(key) <= 100_000
 
