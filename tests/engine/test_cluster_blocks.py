@@ -143,7 +143,5 @@ async def test_version_grows_with_each_change_of_one_list(own: RedisBench) -> No
     limits, ahead = own.limits, time.time_ns() // 1000 + 10**12
     with own.client() as client:
         client.set("p:blocked.version", f"5:{ahead}")
-
     versions = [(await limits.block({"17": end})).version for end in (later(), 0)]
-
     assert versions == [(5, ahead + 1), (5, ahead + 2)]

@@ -327,6 +327,5 @@ async def test_closed_cluster_refuses_calls(moving: RedisCluster, unique: str) -
     cluster = LoopCluster(slot_map(moving.servers[0], unique), Timeouts())
     await cluster.routes[0].execute("PING")
     await cluster.close()
-
     with pytest.raises(EngineUnavailable, match="closed here"):
         await cluster.routes[0].execute("PING")
