@@ -5,6 +5,8 @@ from __future__ import annotations
 import time
 from itertools import count
 
+from django.test import Client
+
 from admin_panel.pages import PAGES
 from admin_panel.standalone.limiter import WINDOW
 from realtime.config.reader import load
@@ -31,3 +33,13 @@ def begin_counting() -> None:
 def new_address() -> str:
     """Return an address nobody else comes from, of those that are for documentation."""
     return f"2001:db8:0:{next(_addresses):x}::1"
+
+
+def is_open(client: Client, path: str = "/channels/") -> bool:
+    """Whether a page is shown; otherwise its visitor is asked to sign in."""
+    response = client.get(path)
+    if response.status_code == 302:
+        assert response["Location"].startswith(f"{SIGN_IN}?")
+    else:
+        assert response.status_code in (200, 503)
+    return bool(response.status_code != 302)

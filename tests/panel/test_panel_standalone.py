@@ -30,6 +30,7 @@ from tests.panel.standalone_parts import (
     SIGN_IN,
     SIGN_OUT,
     begin_counting,
+    is_open,
     new_address,
 )
 
@@ -52,16 +53,6 @@ def come(settings: Settings) -> Come:
         return Client(headers={"X-Forwarded-For": new_address()})
 
     return come
-
-
-def is_open(client: Client, path: str = "/channels/") -> bool:
-    """Whether a page is shown; otherwise its visitor is asked to sign in."""
-    response = client.get(path)
-    if response.status_code == 302:
-        assert response["Location"].startswith(f"{SIGN_IN}?")
-    else:
-        assert response.status_code in (200, 503)
-    return bool(response.status_code != 302)
 
 
 # on and off

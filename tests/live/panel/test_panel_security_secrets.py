@@ -6,7 +6,6 @@ And what opens one door opens no other: tokens of observers, sessions, tokens fo
 from __future__ import annotations
 
 import re
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from urllib.parse import quote
 
@@ -26,9 +25,6 @@ from tests.panel.standalone_parts import (
     ADMIN_SECRET,
     COOKIE,
     PASSWORD,
-    SIGN_IN,
-    begin_counting,
-    new_address,
 )
 from tests.panel.urls import NAMES, url
 from tests.server import API_KEY, SECRET, Server, wait_until
@@ -123,42 +119,6 @@ def test_session_of_the_panel_opens_nothing_else(server: Server, browser: httpx.
     admin = browser.get("/admin/")
     assert admin.url.path == "/admin/login/"
     assert browser.post("/admin/api", content='{"method":"info"}').status_code == 401
-
-
-def test_token_for_tools_opens_no_page(server: Server) -> None:
-    with visitor(server) as tool:
-        token = tool.post("/admin/auth", data={"password": PASSWORD}).json()["token"]
-    with visitor(server, cookies={COOKIE: token}) as thief:
-        assert not is_open(thief)
-        headers = {"Authorization": f"token {token}"}
-        assert thief.get("/channels/", headers=headers).url.path == SIGN_IN
-
-
-@pytest.mark.parametrize("method", ["get", "head"])
-def test_password_in_an_address_signs_nobody_in(server: Server, method: str) -> None:
-    with visitor(server) as browser:
-        response = browser.request(method, SIGN_IN, params={"password": PASSWORD})
-        assert response.status_code == 200
-        assert PASSWORD not in response.text
-        assert not is_open(browser)
-
-
-# attempts
-
-
-def test_attempts_side_by_side_are_counted_as_one_after_the_other(server: Server) -> None:
-    begin_counting()
-    address = new_address()
-    with visitor(server, address) as browser, ThreadPoolExecutor(15) as pool:
-        browser.get(SIGN_IN)
-        statuses = list(pool.map(lambda _: sign_in(browser, "wrong").status_code, range(30)))
-        statuses.append(browser.post("/admin/auth", data={"password": PASSWORD}).status_code)
-    assert sorted(statuses) == [200] * 10 + [429] * 21
-
-
-def test_password_that_is_huge_is_a_wrong_one(server: Server) -> None:
-    with visitor(server) as browser:
-        assert "Wrong password." in sign_in(browser, PASSWORD * 50_000).text
 
 
 # lines of the log
