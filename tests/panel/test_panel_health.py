@@ -7,6 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
+from django.contrib.admin.models import LogEntry
 from django.core import checks
 from django.core.checks.registry import registry
 from django.test import Client
@@ -241,6 +242,26 @@ def test_every_page_has_the_verdict_also_without_the_service(
     assert 'data-level="down"' in line
     assert "<strong>Down</strong>" in line
     assert "Redis cannot be reached." in line
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("_redis_is_away")
+def test_nothing_is_done_or_lost_while_redis_is_away(admin_client: Client) -> None:
+    form = {"channel": "news", "data": '"kept"'}
+    publication = admin_client.post(page_path("publication"), form)
+    others = [
+        admin_client.get(page_path("channel", channel="news")),
+        admin_client.post(page_path("user/disconnect", user="17")),
+        admin_client.post(page_path("console"), {"method": "channels", "params": ""}),
+    ]
+
+    pages = [each.content.decode() for each in (publication, *others)]
+    assert [each.status_code for each in others] == [503, 503, 503]
+    assert ["Redis cannot be reached" in page for page in pages] == [True] * 4
+    assert "&quot;kept&quot;" in pages[0]
+    assert '<bdi class="panel-name">news</bdi>' in pages[1]
+    assert "channel-tail" not in pages[1]
+    assert not LogEntry.objects.exists()
 
 
 # what the overview warns of, and what it sums up

@@ -155,7 +155,9 @@ def test_data_that_the_log_has_cut_are_not_published_again(
     home: str, operator: UserOperator
 ) -> None:
     entry = operator.log(audit.PUBLISH, ["demo:a"], '"' + "x" * 600 + '"')
-    form = sign_in("publish").get(url(home, "publish", use=str(entry.pk))).content.decode()
+    client = sign_in("publish")
+    assert "Use the channels again" in client.get(url(home, "publish")).content.decode()
+    form = client.get(url(home, "publish", use=str(entry.pk))).content.decode()
     assert re.findall(r"<textarea[^>]*>\s*([^<]*)</textarea>", form)[:2] == ["demo:a", ""]
     assert "only the beginning of the data" in form
 

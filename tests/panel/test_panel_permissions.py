@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import Any
 
 import pytest
 from django.contrib import admin
@@ -20,11 +19,8 @@ from pytest_django import Settings
 
 from admin_panel.admin import register
 from admin_panel.permissions import CODENAME_MAX_LENGTH
-from tests.panel.urls import ASKED_BY_SCRIPTS, NAMES, url
 from tests.panel.urls import signed_in as sign_in
-
-PAGES = [name for name in NAMES if name not in ASKED_BY_SCRIPTS]
-"""What is read: pages, and parts of them."""
+from tests.panel.urls import url
 
 VIEWED = (
     "overview",
@@ -64,10 +60,6 @@ def namespace_permissions() -> set[str]:
         content_type__app_label="realtime_admin", codename__startswith="publish_"
     )
     return set(found.values_list("codename", flat=True))
-
-
-def publish(client: Client, channel: str) -> Any:
-    return client.post(url("admin", "publish"), {"channel": channel, "data": "1"})
 
 
 def place(page: str) -> str:
@@ -167,34 +159,6 @@ def test_namespace_with_a_name_too_long_for_a_permission_is_left_out(
     assert namespace_permissions() == {f"publish_{longest}"}
 
 
-CHANNELS = [
-    ("chat:lobby", True),
-    ("$chat:lobby", True),
-    ("chat:a:b", True),
-    ("chat:", True),
-    ("alerts:lobby", False),
-    ("$alerts:chat:lobby", False),
-    ("lobby", False),
-    ("chat", False),
-    (":lobby", False),
-    ("$:lobby", False),
-    ("$$chat:lobby", False),
-    ("gone:lobby", False),
-]
-"""Channels, and whether the permission for the namespace "chat" is enough (spec: Channel)."""
-
-
-@pytest.mark.usefixtures("namespaces")
-@pytest.mark.parametrize(("channel", "allowed"), CHANNELS, ids=[name for name, _ in CHANNELS])
-def test_permission_of_a_namespace_is_for_its_channels(channel: str, allowed: bool) -> None:
-    response = publish(sign_in("publish_chat"), channel)
-    text = unescape(response.content.decode())
-    assert ("You may not publish into this channel." in text) is not allowed
-    assert (response.status_code == 403) is not allowed
-    # where it is allowed the service was asked, which is not in this process
-    assert ("This process serves no clients" in text) is allowed
-
-
 # what pages are sent with
 
 
@@ -203,22 +167,6 @@ def test_policy_names_the_encrypted_socket_of_a_page_that_came_encrypted(
 ) -> None:
     response = admin_client.get(url("admin", "publish"), secure=True)
     assert "connect-src 'self' wss://testserver;" in response["Content-Security-Policy"]
-
-
-@pytest.mark.parametrize("page", [name for name in PAGES if name != "overview_data"])
-def test_page_holds_no_inline_script_and_no_inline_style(admin_client: Client, page: str) -> None:
-    text = admin_client.get(url("admin", page)).content.decode()
-    assert "<script>" not in text
-    assert "<style" not in text
-    assert " style=" not in text
-    assert " onclick=" not in text
-
-
-def test_form_without_its_token_is_refused(admin_user: User) -> None:
-    client = Client(enforce_csrf_checks=True)
-    client.force_login(admin_user)
-    response = client.post(url("admin", "publish"), {"channel": "a", "data": "1"})
-    assert response.status_code == 403
 
 
 # other homes

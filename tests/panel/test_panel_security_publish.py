@@ -72,6 +72,9 @@ BOUNDARIES = [
     (":", "demo:", "demo:chat:a", False),
     (":", "$", "demo:chat:a", True),
     (":", "$", "chat:demo:a", False),
+    (":", "$", "$demo:a", True),
+    (":", "$", "$:a", False),
+    (":", "$", "gone:a", False),
 ]
 """Namespace boundary, private prefix, channel, and whether it is one of the namespace demo."""
 

@@ -281,7 +281,3 @@ def test_token_that_is_not_valid_says_why(admin_client: Client, token: str, why:
     text = verify(admin_client, token)
     assert "not valid" in text
     assert why in text
-
-
-def test_page_is_for_those_who_may_view(client: Client) -> None:
-    assert client.get(page_path("why")).status_code == 302

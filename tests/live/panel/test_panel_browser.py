@@ -13,7 +13,11 @@ from tests.live.panel_site import Guests
 from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
-PAGES = ("overview", "events", "channels", "channel", "publication")
+PAGES = (
+    *("overview", "events", "channels", "channel", "publication"),
+    *("user", "namespaces", "console"),
+)
+PHONE = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
 
 
 @pytest.fixture
@@ -61,18 +65,6 @@ async def test_overview_follows_the_service_without_being_loaded_again(
     assert browser.execute_script("return window.neverLoadedAgain")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_page_follows_the_theme_of_the_admin(browser: Chrome, visit: Visit, page: str) -> None:
-    backgrounds = set()
-    for theme in ("light", "dark"):
-        visit(page, channel="demo:lobby")
-        browser.execute_script("localStorage.setItem('theme', arguments[0])", theme)
-        visit(page, channel="demo:lobby")
-        body = browser.find_element(By.TAG_NAME, "body")
-        backgrounds.add(body.value_of_css_property("background-color"))
-    assert len(backgrounds) == 2
-
-
 def test_theme_button_of_the_admin_works_under_the_policy(browser: Chrome, visit: Visit) -> None:
     visit("overview")
     theme = browser.find_element(By.TAG_NAME, "html").get_attribute("data-theme")
@@ -81,20 +73,31 @@ def test_theme_button_of_the_admin_works_under_the_policy(browser: Chrome, visit
 
 
 @pytest.mark.parametrize("page", PAGES)
-async def test_page_fits_a_phone(
+async def test_page_fits_a_phone_and_follows_the_theme(
     browser: Chrome, visit: Visit, guests: Guests, unique: str, page: str
 ) -> None:
-    long = unique + "-long" * 40
-    metrics = {"width": 390, "height": 844, "deviceScaleFactor": 1, "mobile": True}
-    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", metrics)
+    long = f"demo:{unique}" + "-long" * 40
+    backgrounds = set()
+    await guests.open(long, long)
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", PHONE)
     try:
-        await guests.open("17", long)
-        visit(page, channel=long)
-        width = browser.execute_script("return document.documentElement.scrollWidth")
+        visit("namespaces")
+        for theme in ("light", "dark"):
+            browser.execute_script("localStorage.setItem('theme', arguments[0])", theme)
+            visit(page, channel=long, user=long)
+            if page == "console":
+                params = browser.find_element(By.NAME, "params")
+                params.clear()
+                params.send_keys(f'{{"channel": "{long}"}}', Keys.CONTROL, Keys.ENTER)
+                wait_for(browser, lambda: browser.find_elements(By.ID, "response"), "the answer")
+            width = browser.execute_script("return document.documentElement.scrollWidth")
+            assert width == PHONE["width"]
+            body = browser.find_element(By.TAG_NAME, "body")
+            backgrounds.add(body.value_of_css_property("background-color"))
     finally:
         browser.execute_cdp_cmd("Emulation.clearDeviceMetricsOverride", {})
-
-    assert width == 390
+        browser.execute_script("sessionStorage.clear()")
+    assert len(backgrounds) == 2
 
 
 # the palette

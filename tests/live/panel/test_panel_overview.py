@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from html import unescape
-from typing import Any
 
 import httpx
 import pytest
@@ -29,14 +28,6 @@ def page(browser: httpx.Client) -> str:
     response = browser.get(page_path("overview"))
     assert response.status_code == 200
     return response.text
-
-
-def asked(browser: httpx.Client, part: str) -> dict[str, Any]:
-    """What the page's script asks for."""
-    response = browser.get(page_path("overview") + f"{part}/")
-    assert response.status_code == 200
-    found: dict[str, Any] = response.json()
-    return found
 
 
 def number(text: str) -> int:
@@ -96,30 +87,12 @@ async def test_counters_grow_with_what_is_published_and_delivered(
     assert number(after["Delivered"]) - number(before["Delivered"]) == 2 * 3
 
 
-async def test_data_hold_the_page_s_live_parts_as_they_are_now(
-    operator: httpx.Client, alone: Guests, unique: str
-) -> None:
-    await alone.open("17", unique)
-    answer = asked(operator, "data")
-    assert answer["available"] is True
-    assert dict(TILE.findall(answer["parts"]["overview-live"]))["Channels"] == "1"
-    assert node_row(answer["parts"]["overview-nodes"])["Clients"] == "1"
-
-
 def test_memory_engine_shows_no_round_trip_and_nothing_to_worry_about(
     operator: httpx.Client,
 ) -> None:
     html = page(operator)
     assert "Redis" not in html
     assert "panel-warnings" not in html
-
-
-def test_charts_are_there_without_a_script(operator: httpx.Client) -> None:
-    [renewed] = asked(operator, "hour")["parts"].items()
-    for html in (page(operator), renewed[1]):
-        assert html.count('<figure class="panel-chart"') == 6
-        assert 'aria-label="published per second: ' in html
-    assert renewed[0] == "overview-hour"
 
 
 def test_start_of_the_node_is_among_the_events(operator: httpx.Client) -> None:

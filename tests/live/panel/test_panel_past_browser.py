@@ -103,10 +103,3 @@ def test_parts_are_seen_in_the_order_in_which_they_are_read(overview: Chrome) ->
         """
     )
     assert tops == sorted(tops)
-
-
-def test_row_of_a_node_leads_to_its_own_charts(overview: Chrome) -> None:
-    # one script: the page replaces its rows every few seconds
-    overview.execute_script("document.querySelector('#nodes tbody a').click()")
-    wait_for(overview, lambda: texts(overview, "[data-chart=memory]"), "the page of the node")
-    assert "highest " in words(overview, "memory")

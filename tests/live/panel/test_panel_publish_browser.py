@@ -6,7 +6,6 @@ import pytest
 from selenium.webdriver import ActionChains, Keys
 from selenium.webdriver.common.by import By
 
-from tests.browser import wait_for
 from tests.live.panel_site import Guests
 from tests.live.publish_page import assert_nothing_came, published
 from tests.live.publish_screen import PublishScreen
@@ -14,30 +13,6 @@ from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
 # sending
-
-
-def test_publication_appears_in_a_second_page_that_is_subscribed(
-    screen: PublishScreen, staffed_site: ReadySite, unique: str
-) -> None:
-    browser = screen.browser
-    panel = browser.current_window_handle
-    browser.switch_to.new_window("tab")
-    try:
-        browser.get(f"{staffed_site.address}/demo")
-        state = browser.find_element(By.CSS_SELECTOR, "#own .status")
-        wait_for(browser, lambda: state.get_attribute("data-state") == "connected", "connected")
-        demo = browser.current_window_handle
-        browser.switch_to.window(panel)
-
-        screen.fill("demo:lobby", f'{{"text": "{unique}"}}')
-        screen.publish()
-
-        assert screen.messages == ["Published into demo:lobby."]
-        browser.switch_to.window(demo)
-        wait_for(browser, lambda: unique in browser.page_source, "the publication")
-    finally:
-        browser.close()
-        browser.switch_to.window(panel)
 
 
 async def test_invalid_json_is_shown_while_typing_and_not_sent(
@@ -65,15 +40,6 @@ def test_mistake_the_script_lets_through_is_refused_by_the_server_with_its_place
     assert "Not valid JSON at line 2, column 3:" in screen.error_of("data")
     assert screen.texts == (unique, '{"a":\n  b}')
     assert "Line 2, column 3:" in screen.state
-
-
-def test_refused_channel_is_told_next_to_its_field_with_nothing_lost(
-    screen: PublishScreen,
-) -> None:
-    screen.fill("nope-namespace:a demo:b", '{"n": 1.50}')
-    screen.publish()
-    assert "nope-namespace:a: Error 102: namespace not found." in screen.error_of("channel")
-    assert screen.texts == ("nope-namespace:a demo:b", '{"n": 1.50}')
 
 
 # what it reaches

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 
 import httpx
@@ -17,10 +16,8 @@ from tests.live.publish_page import (
     field,
     published,
     reach,
-    recent,
     send,
 )
-from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
 
@@ -117,12 +114,6 @@ async def test_only_channels_that_are_allowed_are_suggested(
     assert answers[1] == {"channels": [f"demo:{unique}"]}
 
 
-def test_staff_who_may_not_publish_see_no_button(staff: Staff, operator: httpx.Client) -> None:
-    channel = page_path("channel", channel="demo:lobby")
-    assert PAGE in operator.get(channel).text
-    assert PAGE not in staff["viewer"].get(channel).text
-
-
 # for the page's script
 
 
@@ -141,44 +132,6 @@ def test_script_is_not_told_to_ask_where_nothing_will_be_sent(
 ) -> None:
     names = " ".join(f"nope-namespace:{unique}-{n}" for n in range(11))
     assert post(operator, PAGE + "reach/", channel=names).json()["confirm"] is False
-
-
-# use again
-
-
-def link_of_use(html: str, word: str) -> str:
-    """Where the link of the row with this word leads."""
-    [row] = [row for row in recent(html) if word in row]
-    return row.rpartition('href="')[2].partition('"')[0]
-
-
-def test_publication_of_the_list_is_used_again_with_all_its_channels(
-    operator: httpx.Client, unique: str
-) -> None:
-    html = send(operator, f'{unique}-b {unique}-a "{unique} c"', '{"a":\n  1.0}').text
-    html = operator.get(link_of_use(html, unique)).text
-    assert field(html, "channel") == f'{unique}-b\n{unique}-a\n"{unique} c"'
-    assert field(html, "data").replace("\r\n", "\n") == '{"a":\n  1.0}'
-
-
-def test_data_of_which_the_log_has_the_beginning_only_are_not_used_again(
-    operator: httpx.Client, unique: str
-) -> None:
-    html = send(operator, unique, json.dumps("x" * 499)).text
-    assert "Use the channels again" in next(row for row in recent(html) if unique in row)
-    html = operator.get(link_of_use(html, unique)).text
-    assert field(html, "channel") == unique
-    assert field(html, "data") == ""
-
-
-def test_publication_that_is_not_listed_for_a_user_is_not_used_by_its_number(
-    operator: httpx.Client, for_demo: httpx.Client, unique: str
-) -> None:
-    link = link_of_use(send(operator, unique, f'"{unique}"').text, unique)
-    html = for_demo.get(link).text
-    assert "This publication is no longer listed." in html
-    assert field(html, "channel") == ""
-    assert unique not in html
 
 
 @pytest.mark.parametrize("name", ["", "a b", "a&b=c", "<b>", "x" * 65])

@@ -76,15 +76,6 @@ def operator(servers: list[Server]) -> Iterator[httpx.Client]:
     browser.close()
 
 
-@pytest.fixture
-def redis_is_away(redis: RedisServer, operator: httpx.Client) -> Iterator[None]:
-    """Redis is away for the time of a test."""
-    redis.kill()
-    yield
-    redis.start()
-    wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
-
-
 def text(browser: httpx.Client, page: str = "overview") -> str:
     return browser.get(page_path(page)).text
 
@@ -122,17 +113,6 @@ def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client
     assert "Redis round trip" in html
     table = html.partition('id="nodes"')[2]
     assert table.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr") == 2
-
-
-def test_node_that_is_gone_without_a_word_is_worth_a_warning(
-    cluster: Cluster, redis: RedisServer, database: str
-) -> None:
-    first, second = cluster(2, redis, environment={"TEST_DATABASE": database}, **OPTIONS)
-    with closing(sign_in(first.address, PASSWORD)) as browser:
-        wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(browser), what="two nodes")
-        second.kill()
-        wait_until(lambda: "has been silent for" in text(browser), 40, "a warning")
-        assert "<dt>Nodes</dt><dd>1 <small>of 2</small></dd>" in text(browser)
 
 
 async def test_frozen_node_is_named_on_every_page_that_counts_its_clients(
@@ -199,14 +179,6 @@ def test_pages_say_that_redis_is_away_and_come_back_with_it(
         lambda: all(words in text(operator, "events") for words in ("Redis was lost", "is back")),
         what="the events of both nodes",
     )
-
-
-@pytest.mark.usefixtures("redis_is_away")
-def test_publication_is_kept_in_the_form_while_redis_is_away(operator: httpx.Client) -> None:
-    response = post(operator, page_path("publication"), channel="news", data='"kept in the form"')
-    assert "Redis cannot be reached" in response.text
-    assert "&quot;kept in the form&quot;" in response.text
-    assert 'id="recent"' not in response.text, "it was logged"
 
 
 def test_publication_without_one_of_two_redis_says_of_each_channel_what_became_of_it(
@@ -294,17 +266,3 @@ async def test_user_page_says_which_node_did_not_answer(
 
     assert "1 of 2 nodes answered." in html
     assert client.client in html
-
-
-@pytest.mark.usefixtures("redis_is_away")
-def test_user_page_and_console_say_that_redis_is_away(operator: httpx.Client, unique: str) -> None:
-    responses = [
-        operator.get(page_path("user", user=unique)),
-        post(operator, page_path("user/disconnect", user=unique)),
-        post(operator, page_path("console"), method="channels", params=""),
-    ]
-
-    for response in responses:
-        assert response.status_code == 503
-        assert "Redis cannot be reached" in response.text
-        assert REDIS_PASSWORD not in response.text

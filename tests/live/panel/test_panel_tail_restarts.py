@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from contextlib import closing
 from pathlib import Path
 
 import pytest
 from selenium.webdriver import Chrome
 
 from tests.live.panel_servers import PanelServer
-from tests.live.panel_site import PASSWORD, sign_in
 from tests.live.tail_page import TailPage
-from tests.panel.paths import page_path
 from tests.redis_server import RedisServer
 
 
@@ -103,15 +100,3 @@ def test_tail_says_that_nothing_comes_while_redis_is_away(
     page.until(lambda: page.state == "live", "the state of before")
     page.publish("after")
     page.until(lambda: page.data == ['"after"'], "a publication")
-
-
-def test_page_keeps_its_heading_while_redis_is_away(
-    nodes: list[PanelServer], redis: RedisServer, unique: str
-) -> None:
-    with closing(sign_in(nodes[0].address, PASSWORD)) as browser:
-        redis.kill()
-        response = browser.get(page_path("channel", channel=unique))
-    assert response.status_code == 503
-    assert "Redis cannot be reached" in response.text
-    assert f'<bdi class="panel-name">{unique}</bdi>' in response.text
-    assert "channel-tail" not in response.text
