@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import httpx
 
 from tests.panel.paths import page_path
@@ -17,3 +20,8 @@ def page(browser: httpx.Client, user: str, **query: object) -> str:
 def part(html: str, name: str) -> str:
     """A section of the page."""
     return html.partition(f'id="{name}"')[2].partition("</section>")[0]
+
+
+def words(html: str) -> str:
+    """The text of a piece of HTML, in one line."""
+    return " ".join(unescape(re.sub("<[^>]*>", " ", html)).split())

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+from html import unescape
+
 import pytest
 from django.test import Client
 
 from admin_panel.pages.console import FLASH, laid_out
-from admin_panel.pages.console_methods import BY_NAME, command
+from admin_panel.pages.console_methods import BY_NAME, METHODS, command
 from realtime.server_api import methods
 from tests.panel.paths import page_path
+from tests.panel.urls import signed_in
 
 PATH = page_path("console")
 RUN = page_path("console/run")
@@ -42,6 +46,38 @@ def test_json_that_is_nested_deeply_is_not_blown_up() -> None:
 def test_command_the_api_would_refuse_has_no_targets() -> None:
     assert command(BY_NAME["publish"], '{"channel": 1}').targets == []
     assert command(BY_NAME["publish"], "").targets == []
+
+
+# what is offered
+
+
+@pytest.mark.django_db
+@pytest.mark.parametrize("method", [*BY_NAME, "nope"])
+def test_page_of_a_method_has_its_example_in_the_form(admin_client: Client, method: str) -> None:
+    html = admin_client.get(page_path("console", method=method)).content.decode()
+    shown = BY_NAME.get(method, METHODS[0])
+    assert re.search(rf'<option value="{shown.name}"[^>]* selected>', html)
+    area = html.partition("<textarea")[2].partition("</textarea>")[0]
+    assert shown.example in unescape(area)
+
+
+OFFERED = {
+    "view": set(),
+    "publish": {"publish", "broadcast"},
+    "publish_demo": {"publish", "broadcast"},
+    "disconnect": {"disconnect"},
+    "unsubscribe": {"unsubscribe"},
+    "remove_history": {"history_remove"},
+}
+
+
+@pytest.mark.django_db
+@pytest.mark.usefixtures("configured")
+@pytest.mark.parametrize("codename", OFFERED)
+def test_method_that_changes_something_is_offered_with_its_permission_only(codename: str) -> None:
+    html = signed_in("view", codename).get(PATH).content.decode()
+    changes = {method.name for method in METHODS if method.change}
+    assert set(re.findall(r'<option value="(\w+)"', html)) & changes == OFFERED[codename]
 
 
 # where no client is served

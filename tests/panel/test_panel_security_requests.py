@@ -197,6 +197,7 @@ def test_endpoints_for_tools_are_not_kept_and_not_sniffed(path: str, method: str
     response = getattr(Client(), method)(path)
     assert "no-store" in response["Cache-Control"]
     assert response["X-Content-Type-Options"] == "nosniff"
+    assert not response.cookies
 
 
 # hosts

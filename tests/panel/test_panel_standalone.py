@@ -18,6 +18,7 @@ from django.test import Client
 from pytest_django import Settings
 
 from admin_panel import audit
+from admin_panel.pages import PAGES
 from admin_panel.standalone.shared_operator import PLACEHOLDER_NAME, SharedOperator
 from messaging_project.management.commands.serve import describe
 from realtime.config import sources
@@ -257,6 +258,17 @@ def test_cache_that_is_away_keeps_nobody_out_and_still_counts(
 
 
 # its look
+
+
+@pytest.mark.django_db
+def test_pages_are_at_the_root_with_their_tabs_beside_the_site(come: Come) -> None:
+    client = come()
+    client.post(SIGN_IN, {"password": PASSWORD})
+    page = client.get("/namespaces/").content.decode()
+    tabs = [place for page, place in zip(PAGES, PATHS, strict=True) if page.listed]
+    assert [place for place in tabs if f'<a href="{place}"' not in page] == []
+    assert "/admin/realtime_admin/" not in page
+    assert Client().get("/admin/login/").status_code == 200
 
 
 def test_name_and_colour_tell_the_panels_of_two_sites_apart(come: Come) -> None:

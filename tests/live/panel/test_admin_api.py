@@ -14,7 +14,7 @@ from admin_panel.standalone import signin
 from realtime.config.options import Config
 from realtime.config.reader import load
 from tests.live.configurations import Connect
-from tests.panel.standalone_parts import ADMIN_SECRET, CONFIG, PASSWORD, begin_counting, new_address
+from tests.panel.standalone_parts import ADMIN_SECRET, CONFIG, PASSWORD, new_address
 from tests.server import Server
 
 AUTH = "/admin/auth"
@@ -74,6 +74,7 @@ def test_password_gives_a_token(ask: Ask, way: str) -> None:
     assert response.headers["Content-Type"] == "application/json"
     assert response.text.endswith("}\n")
     assert set(response.json()) == {"token"}
+    assert "Set-Cookie" not in response.headers
     (reply,) = run(ask, response.json()["token"], {"method": "channels"})
     assert "result" in reply
 
@@ -111,32 +112,10 @@ def test_other_methods_are_refused_with_an_empty_body(ask: Ask, path: str, metho
     assert (response.status_code, response.content) == (405, b"")
 
 
-@pytest.mark.parametrize("path", [AUTH, API])
-def test_endpoints_set_no_cookie_and_are_not_cached(ask: Ask, path: str) -> None:
-    response = ask(path, data={"password": PASSWORD})
-    assert "Set-Cookie" not in response.headers
-    assert "no-store" in response.headers["Cache-Control"]
-
-
-def test_tokens_differ(ask: Ask) -> None:
-    tokens = {ask(AUTH, data={"password": PASSWORD}).json()["token"] for _ in range(3)}
-    assert len(tokens) == 3
+def test_tokens_differ_and_right_passwords_are_not_counted(ask: Ask) -> None:
+    tokens = {ask(AUTH, data={"password": PASSWORD}).json()["token"] for _ in range(12)}
+    assert len(tokens) == 12
     assert not any(set(token) & set(" \t,;\"'") for token in tokens)
-
-
-def test_too_many_attempts_are_answered_429_whatever_the_password(ask: Ask) -> None:
-    begin_counting()
-    wrong = [ask(AUTH, data={"password": "no"}).status_code for _ in range(10)]
-    responses = [ask(AUTH, data={"password": given}) for given in ("no", PASSWORD)]
-    assert wrong == [400] * 10
-    assert [response.status_code for response in responses] == [429, 429]
-    assert len({response.content for response in responses}) == 1
-    assert all(0 < int(response.headers["Retry-After"]) <= 600 for response in responses)
-
-
-def test_right_passwords_are_not_counted(ask: Ask) -> None:
-    statuses = {ask(AUTH, data={"password": PASSWORD}).status_code for _ in range(12)}
-    assert statuses == {200}
 
 
 # api
@@ -196,21 +175,6 @@ def test_token_is_valid_for_30_days(ask: Ask) -> None:
     assert "result" in reply
 
 
-def test_cookie_of_an_operator_is_no_credential(ask: Ask) -> None:
-    cookies = {"Cookie": f"realtime_operator_token={sealed_session(time.time())}"}
-    response = ask(API, content='{"method":"info"}', headers=cookies)
-    assert response.status_code == 401
-
-
-def test_status_page_of_the_reference_panel_finds_what_it_shows(ask: Ask, token: str) -> None:
-    replies = [run(ask, token, {"method": "info", "params": {}}) for _ in range(2)]
-    for (reply,) in replies:
-        (node,) = reply["result"]["nodes"]
-        assert {"name", "version", "uptime", "num_channels", "num_clients", "num_users"} <= set(
-            node
-        )
-
-
 async def test_actions_of_the_reference_panel_do_their_work(
     ask: Ask, token: str, server: Server, connect: Connect, unique: str
 ) -> None:
@@ -260,9 +224,3 @@ def test_body_beyond_the_limit_is_refused(ask: Ask, token: str) -> None:
     headers = {"Authorization": f"token {token}"}
     response = ask(API, content=b" " * 3_000_000, headers=headers)
     assert response.status_code == 413
-
-
-def test_admin_of_django_stands_behind_the_endpoints(ask: Ask) -> None:
-    response = ask("/admin/login/", "GET")
-    assert response.status_code == 200
-    assert "id_username" in response.text

@@ -12,7 +12,6 @@ import httpx
 import pytest
 
 from admin_panel.pages.console import LONGEST
-from admin_panel.pages.console_methods import BY_NAME, METHODS
 from tests.live.panel_site import token_for
 from tests.live.panel_staff import Staff, logged, post
 from tests.panel.paths import page_path
@@ -23,7 +22,6 @@ PATH = page_path("console")
 RUN = page_path("console/run")
 JOIN = 1
 """Type of the push that tells of a new subscriber, of oneself too."""
-CHANGES = [method.name for method in METHODS if method.change]
 
 
 @pytest.fixture
@@ -50,23 +48,6 @@ def request_of(html: str) -> Any:
     """The request beside it."""
     part = html.partition('id="request-title"')[2]
     return json.loads(unescape(part.split("<code>")[1].split("<")[0]))
-
-
-# what is offered
-
-
-@pytest.mark.parametrize("method", [method.name for method in METHODS])
-def test_page_of_a_method_has_its_example_in_the_form(operator: httpx.Client, method: str) -> None:
-    html = operator.get(page_path("console", method=method)).text
-    assert f'<option value="{method}"' in html
-    assert re.search(rf'<option value="{method}"[^>]* selected>', html)
-    area = html.partition("<textarea")[2].partition("</textarea>")[0]
-    assert BY_NAME[method].example in unescape(area)
-
-
-def test_method_that_does_not_exist_is_the_first_one(operator: httpx.Client) -> None:
-    html = operator.get(page_path("console", method="nope")).text
-    assert re.search(rf'<option value="{METHODS[0].name}"[^>]* selected>', html)
 
 
 # what is answered
@@ -207,36 +188,6 @@ async def test_command_of_the_script_is_answered_in_json(
 
 
 # who may
-
-
-ALLOWED = {
-    "viewer": set(),
-    "publisher": {"publish", "broadcast"},
-    "demo": {"publish", "broadcast"},
-    "disconnecter": {"disconnect"},
-    "unsubscriber": {"unsubscribe"},
-    "remover": {"history_remove"},
-}
-
-
-@pytest.mark.parametrize("name", ALLOWED)
-def test_method_is_offered_and_run_with_its_permission_only(
-    site: ReadySite, staff: Staff, unique: str, name: str
-) -> None:
-    html = staff[name].get(PATH).text
-    found = set()
-    for method in CHANGES:
-        params = BY_NAME[method].example.replace("42", unique).replace('"news"', '"demo:a"')
-        response = run(staff[name], method, params.replace("chat:lobby", f"demo:{unique}"))
-        script = post(staff[name], RUN, method=method, params='{"user": "", "channel": ""}')
-        assert (response.status_code == 403) is (script.status_code == 403)
-        if response.status_code != 403:
-            found.add(method)
-
-    assert found == ALLOWED[name]
-    assert set(re.findall(r'<option value="(\w+)"', html)) & set(CHANGES) == ALLOWED[name]
-    targets = {entry[2].split("\n")[0] for entry in logged(site, unique)}
-    assert len(targets) == min(1, len(ALLOWED[name]))
 
 
 ELSEWHERE = [

@@ -1,11 +1,14 @@
-"""Signing in to the panel with the shared password: TLS, hosts, processes with one Redis."""
+"""The panel by itself: TLS, hosts, processes with one Redis, what its operator publishes."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+import httpx
 import pytest
 
+from admin_panel.standalone.shared_operator import PLACEHOLDER_NAME
+from tests.live.configurations import Connect
 from tests.live.standalone_site import cookie_of, is_open, send, serve_panel, sign_in, visitor
 from tests.panel.standalone_parts import COOKIE, SIGN_IN, SIGN_OUT, begin_counting, new_address
 from tests.redis_server import RedisServer
@@ -53,3 +56,14 @@ def test_processes_with_one_redis_share_sessions_that_ended_and_attempts(
             sign_in(browser, "wrong")
     with visitor(other, address) as browser:
         assert sign_in(browser).status_code == 429
+
+
+async def test_operator_with_the_password_publishes(
+    browser: httpx.Client, server: Server, connect: Connect, unique: str
+) -> None:
+    client = await connect(server, user=unique)
+    await client.result("subscribe", {"channel": unique})
+    send(browser, "/publication/", channel=unique, data='{"text":"hi"}')
+    assert await client.publication() == {"data": {"text": "hi"}}
+    row = browser.get("/publication/").text.partition(unique)[0].rpartition("<tr>")[2]
+    assert PLACEHOLDER_NAME in row

@@ -14,7 +14,7 @@ from realtime.cluster.survey import MAX_ANSWER_BYTES, MAX_CHANNELS
 from tests.live.configurations import FORCED
 from tests.live.panel_site import Guests
 from tests.live.panel_staff import Staff, logged, post
-from tests.live.user_page import page, part
+from tests.live.user_page import page, part, words
 from tests.panel.paths import page_path
 from tests.ready_site import ReadySite
 
@@ -42,6 +42,8 @@ async def test_connections_are_listed_with_their_channels_and_info(
     assert CLIENT.findall(connections) == [first.client, second.client]
     assert '{"name": "Ada <3"}' in unescape(connections)
     assert connections.count(">websocket<") == 2
+    assert "127.0.0.1" in connections
+    assert "protocol 1 json" in words(connections)
     assert re.search(r"\d seconds?<", connections)
     assert listed_channels(html) == [f"{unique}-a", f"{unique}-b"]
     assert f"{unique}-c" not in html
@@ -68,21 +70,11 @@ def test_page_without_a_user_has_a_field_to_name_one(operator: httpx.Client) -> 
     assert "Anonymous users" not in html
 
 
-HOSTILE = [
-    "<script>alert(1)</script>",
-    '"><img src=x onerror=alert(1)>',
-    "../../admin/?a=b&c=d#e%00",
-    "משתמש 42",
-    "\N{GRINNING FACE}",
-    "u" * 255,
-]
-
-
-@pytest.mark.parametrize("name", HOSTILE, ids=[ascii(name)[:20] for name in HOSTILE])
 async def test_any_user_id_is_shown_as_text_and_linked_whole(
-    operator: httpx.Client, guests: Guests, unique: str, name: str
+    operator: httpx.Client, guests: Guests, unique: str
 ) -> None:
-    user = unique + name
+    user = f'{unique}<script>alert(1)</script>"><img src=x>../?a=b&c=d#e%00משתמש\N{GRINNING FACE}'
+    user += "u" * (255 - len(user))
     client = await guests.open(user, f"{unique}<i>&x=1")
 
     html = page(operator, user)
@@ -158,8 +150,12 @@ async def test_disconnect_closes_a_live_client_and_the_page_shows_it_gone(
     closed = [await guests.open(unique), await guests.open(unique)]
     other = await guests.open(f"{unique}-other")
 
-    # in a thread, so that the clients answer meanwhile
     path = page_path("user/disconnect", user=unique)
+    question = operator.get(path).text
+    assert "Disconnect this user?" in question
+    assert "2 connections will be closed." in question
+    await closed[0].quiet()
+    # in a thread, so that the clients answer meanwhile
     response = await asyncio.to_thread(post, operator, path)
 
     assert [await client.closed() for client in closed] == [FORCED, FORCED]
@@ -168,14 +164,6 @@ async def test_disconnect_closes_a_live_client_and_the_page_shows_it_gone(
     assert f"All connections of {unique} are being closed." in response.text
     assert "This user is not connected at the moment." in response.text
     assert logged(site, unique) == [("operator", "connection", unique, "Disconnected")]
-
-
-async def test_disconnect_asks_first(operator: httpx.Client, guests: Guests, unique: str) -> None:
-    client = await guests.open(unique)
-    html = operator.get(page_path("user/disconnect", user=unique)).text
-    assert "Disconnect this user?" in html
-    assert "1 connection will be closed." in html
-    await client.quiet()
 
 
 async def test_unsubscribe_from_one_channel_leaves_the_others(

@@ -198,12 +198,6 @@ def test_url_that_leads_nowhere_is_said(settings: Settings, url: str, message: s
         call("info", "--url", url)
 
 
-def test_nothing_that_listens_is_said(settings: Settings) -> None:
-    settings.REALTIME = KEYS
-    with pytest.raises(CommandError, match="nothing listens there"):
-        call("info", "--url", f"http://127.0.0.1:{refusing_port()}")
-
-
 def test_certificate_that_nobody_knows_is_said(
     own_server: Callable[..., Server], settings: Settings
 ) -> None:
@@ -243,11 +237,6 @@ def kept(server: Server, channel: str) -> list[Any]:
 def test_any_json_value_is_published(server: Server, unique: str, data: str, value: object) -> None:
     call("publish", unique, data, "--url", server.address)
     assert kept(server, unique) == [value]
-
-
-def test_text_is_published_as_a_string(server: Server, unique: str) -> None:
-    call("publish", unique, '{"a": 1} "b"', "--text", "--url", server.address)
-    assert kept(server, unique) == ['{"a": 1} "b"']
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -62,22 +61,12 @@ def test_people_read_a_line_for_each_check(
     address = serve(**OPTIONS).address
     finished = run(tmp_path, OPTIONS, "doctor", "--url", address, environment=migrated)
     assert finished.returncode == 0, finished.stdout
+    assert SECRET not in finished.stdout + finished.stderr
+    assert API_KEY not in finished.stdout + finished.stderr
     lines = finished.stdout.splitlines()
     assert "ok    close reason: the disconnect advice arrives" in lines
     pings = next(number for number, line in enumerate(lines) if line.startswith("skip  pings: "))
     assert "proxy_read_timeout" in lines[pings + 1]
-
-
-def test_secrets_are_not_printed(serve: Serve, tmp_path: Path) -> None:
-    finished = run(tmp_path, OPTIONS, "doctor", "--url", serve(**OPTIONS).address)
-    assert SECRET not in finished.stdout + finished.stderr
-    assert API_KEY not in finished.stdout + finished.stderr
-
-
-def test_proxy_that_passes_everything_on_passes(own_options: None, serve: Serve) -> None:
-    with front_proxy(serve(**OPTIONS).port) as proxy:
-        found = visit(proxy.address)
-    assert set(statuses(found, *NETWORK)) == {"ok"}
 
 
 def test_service_of_another_version_is_noticed(
@@ -99,13 +88,6 @@ def test_service_that_is_not_there_fails_and_ends_the_visit(own_options: None) -
     assert found["service"]["status"] == "fail"
     assert "nothing listens there" in found["service"]["found"]
     assert "upgrade" not in found
-
-
-def test_service_that_does_not_answer_fails_in_time(own_options: None) -> None:
-    with socket.create_server(("127.0.0.1", 0)) as silent:
-        found = visit(f"http://127.0.0.1:{silent.getsockname()[1]}", "--timeout", "0.2")
-    assert found["service"]["status"] == "fail"
-    assert "no answer within 0.2 s" in found["service"]["found"]
 
 
 def test_proxy_that_drops_the_upgrade_is_named(own_options: None, serve: Serve) -> None:
@@ -160,13 +142,6 @@ def test_answer_that_only_looks_like_a_websocket_fails(own_options: None) -> Non
     assert "a wrong one" in found["upgrade"]["found"]
 
 
-def test_answer_that_upgrades_what_asks_for_nothing_fails(own_options: None) -> None:
-    with answering(101, {"Upgrade": "websocket", "Connection": "Upgrade"}) as url:
-        found = visit(url)
-    assert found["service"]["status"] == "fail"
-    assert "does not speak HTTP" in found["service"]["found"]
-
-
 @pytest.mark.parametrize("place", ["http://[", "//", "javascript:alert(1)", "\x1b[31m", "é"])
 def test_redirection_to_nowhere_is_told(own_options: None, place: str) -> None:
     with answering(302, {"Location": place}) as url:
@@ -192,14 +167,6 @@ def test_without_the_package_websockets_the_rest_is_looked_at(
     assert "django-realtime-messaging[doctor]" in found["upgrade"]["advice"]
     assert statuses(found, "origin", "connect", "close reason") == ["skip"] * 3
     assert statuses(found, "service", "api", "server") == ["ok"] * 3
-
-
-def test_certificate_that_nobody_knows_fails(
-    own_options: None, own_server: Callable[..., Server]
-) -> None:
-    found = visit(own_server(server="daphne-tls").address)
-    assert found["service"]["status"] == "fail"
-    assert "certificate is not accepted" in found["service"]["found"]
 
 
 @pytest.mark.parametrize("server", ["daphne", "uvicorn"])
@@ -305,8 +272,6 @@ def test_clock_that_makes_new_tokens_expired_is_named(
     assert "error 109" in found["connect"]["found"]
     assert "clock of the service is ahead" in found["connect"]["advice"]
 
-
-# the server API
 
 # arguments
 

@@ -79,12 +79,6 @@ def test_printed_address_opens(site: ReadySite, name: str) -> None:
     assert httpx.get(address, follow_redirects=True, timeout=20).status_code == 200
 
 
-def test_root_leads_to_the_demo_page(site: ReadySite) -> None:
-    response = httpx.get(site.address + "/", follow_redirects=True, timeout=20)
-    assert response.url.path == "/demo"
-    assert response.status_code == 200
-
-
 def test_printed_password_signs_in_to_the_admin(site: ReadySite) -> None:
     with httpx.Client(base_url=site.address, follow_redirects=True, timeout=20) as browser:
         browser.get("/admin/login/")
