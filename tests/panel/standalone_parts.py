@@ -14,7 +14,13 @@ from tests.server import wait_until
 
 PASSWORD = "correct horse battery"
 ADMIN_SECRET = "signs the sessions of the panel, and nothing else"
-CONFIG = load({"admin": True, "admin_password": PASSWORD, "admin_secret": ADMIN_SECRET})
+ON = {
+    "admin": True,
+    "admin_password": PASSWORD,
+    "admin_secret": ADMIN_SECRET,
+    "trusted_proxies": 1,
+}
+CONFIG = load(ON)
 
 COOKIE = "realtime_operator_token"
 SIGN_IN = "/sign-in/"

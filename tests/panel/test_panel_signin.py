@@ -19,6 +19,7 @@ from tests.panel.standalone_parts import (
     ADMIN_SECRET,
     CONFIG,
     COOKIE,
+    ON,
     PASSWORD,
     SIGN_IN,
     SIGN_OUT,
@@ -31,12 +32,6 @@ pytestmark = pytest.mark.django_db
 
 HOUR = 3600
 DAY = 86400
-ON = {
-    "admin": True,
-    "admin_password": PASSWORD,
-    "admin_secret": ADMIN_SECRET,
-    "trusted_proxies": 1,
-}
 
 
 @pytest.fixture(autouse=True)

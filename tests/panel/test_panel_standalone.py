@@ -25,7 +25,7 @@ from realtime.config import sources
 from realtime.config.options import CONFIG_FIELDS
 from realtime.config.reader import InvalidOptions
 from tests.panel.standalone_parts import (
-    ADMIN_SECRET,
+    ON,
     PASSWORD,
     PATHS,
     SIGN_IN,
@@ -34,13 +34,6 @@ from tests.panel.standalone_parts import (
     is_open,
     new_address,
 )
-
-ON = {
-    "admin": True,
-    "admin_password": PASSWORD,
-    "admin_secret": ADMIN_SECRET,
-    "trusted_proxies": 1,
-}
 
 Come = Callable[..., Client]
 

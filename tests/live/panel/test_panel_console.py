@@ -167,13 +167,6 @@ async def test_broadcast_that_ends_at_a_wrong_channel_is_logged_for_those_before
     assert [entry[2] for entry in logged(site, unique)] == channels[:1]
 
 
-def test_command_that_fails_is_not_logged(
-    site: ReadySite, operator: httpx.Client, unique: str
-) -> None:
-    run(operator, "publish", {"channel": f"nope:{unique}", "data": 1})
-    assert logged(site, unique) == []
-
-
 async def test_command_of_the_script_is_answered_in_json(
     operator: httpx.Client, subscriber: ProtocolClient, unique: str
 ) -> None:

@@ -89,17 +89,6 @@ def test_question_and_the_way_back_keep_the_form(operator: httpx.Client, unique:
     assert not any(unique in row for row in recent(html))
 
 
-def test_publication_into_many_channels_is_one_line_of_the_last_ones(
-    operator: httpx.Client, unique: str
-) -> None:
-    # with data of its own: what another test has just published would be on the same line
-    html = send(operator, " ".join(f"{unique}-{n}" for n in range(8)), f'"{unique}"').text
-    first, *others = recent(html)
-    assert [f"{unique}-{n}" in first for n in range(8)] == [True] * 5 + [False] * 3
-    assert "and 3 more" in first
-    assert not any(unique in row for row in others)
-
-
 def test_list_of_channels_is_kept_for_the_next_publication(
     operator: httpx.Client, unique: str
 ) -> None:

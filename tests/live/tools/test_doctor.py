@@ -103,51 +103,37 @@ def test_proxy_that_drops_the_upgrade_is_named(own_options: None, serve: Serve) 
     assert found["api"]["status"] == "ok"
 
 
-@pytest.mark.parametrize(
-    ("status", "advice"),
-    [
-        (200, "Something else answers"),
-        (400, "ALLOWED_HOSTS"),
-        (401, "asks for a password"),
-        (403, "the path is not that of the service"),
-        (404, "get_asgi_application"),
-        (500, "its log says why"),
-        (502, "does not reach the server"),
-        (503, "could not start"),
-        (504, "no answer from the server"),
-        (418, "logs of the server and of the reverse proxy"),
-    ],
-)
-def test_status_of_a_refused_upgrade_is_explained(
-    own_options: None, status: int, advice: str
+UPGRADE = {"Upgrade": "websocket", "Connection": "Upgrade"}
+ANSWERS: list[tuple[int, dict[str, str], str, str]] = [
+    (200, {}, "upgrade", "Something else answers"),
+    (400, {}, "upgrade", "ALLOWED_HOSTS"),
+    (401, {}, "upgrade", "asks for a password"),
+    (403, {}, "upgrade", "the path is not that of the service"),
+    (404, {}, "upgrade", "get_asgi_application"),
+    (500, {}, "upgrade", "its log says why"),
+    (502, {}, "upgrade", "does not reach the server"),
+    (503, {}, "upgrade", "could not start"),
+    (504, {}, "upgrade", "no answer from the server"),
+    (418, {}, "upgrade", "logs of the server and of the reverse proxy"),
+    (200, UPGRADE, "upgrade", "a wrong one"),
+    (301, {"Location": "https://example.org/"}, "service", "redirects to https://example.org/"),
+    *(
+        (302, {"Location": place}, "service", "redirects to")
+        for place in ("http://[", "//", "javascript:alert(1)", "\x1b[31m", "é")
+    ),
+]
+"""Status and headers, the check that fails, and words of what it says."""
+
+
+@pytest.mark.parametrize(("status", "headers", "check", "words"), ANSWERS)
+def test_answer_that_is_not_one_of_the_service_is_explained(
+    own_options: None, status: int, headers: dict[str, str], check: str, words: str
 ) -> None:
-    with answering(status, {}) as url:
-        found = visit(url)
-    assert found["upgrade"]["status"] == "fail"
-    assert f"answers {status} " in found["upgrade"]["found"]
-    assert advice in found["upgrade"]["advice"]
-
-
-def test_redirection_is_told_with_where_it_leads(own_options: None) -> None:
-    with answering(301, {"Location": "https://example.org/"}) as url:
-        found = visit(url)
-    assert found["service"]["status"] == "fail"
-    assert "redirects to https://example.org/" in found["service"]["found"]
-
-
-def test_answer_that_only_looks_like_a_websocket_fails(own_options: None) -> None:
-    with answering(200, {"Upgrade": "websocket", "Connection": "Upgrade"}, upgrade=101) as url:
-        found = visit(url)
-    assert found["upgrade"]["status"] == "fail"
-    assert "a wrong one" in found["upgrade"]["found"]
-
-
-@pytest.mark.parametrize("place", ["http://[", "//", "javascript:alert(1)", "\x1b[31m", "é"])
-def test_redirection_to_nowhere_is_told(own_options: None, place: str) -> None:
-    with answering(302, {"Location": place}) as url:
-        found = visit(url)
-    assert found["service"]["status"] == "fail"
-    assert "redirects to" in found["service"]["found"]
+    with answering(status, headers, upgrade=101 if headers == UPGRADE else None) as url:
+        found = visit(url)[check]
+    assert found["status"] == "fail"
+    assert words in found["found"] + found["advice"]
+    assert headers or f"answers {status} " in found["found"]
 
 
 def test_without_the_package_websockets_the_rest_is_looked_at(

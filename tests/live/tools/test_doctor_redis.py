@@ -118,42 +118,35 @@ def test_password_of_redis_is_not_printed(shards: Mapping[str, Findings]) -> Non
     assert "hidden" not in str(shards)
 
 
-@pytest.mark.parametrize(
-    ("kind", "status"),
-    [("noeviction", "ok"), ("lru without limit", "ok"), ("lru", "warn"), ("ttl", "warn")],
-)
-def test_eviction_is_weighed_by_the_limit(
-    shards: Mapping[str, Findings], kind: str, status: str
+JUDGED = [
+    ("plain", "", "ok", ""),
+    ("plain", "role", "ok", ""),
+    ("noeviction", "eviction", "ok", ""),
+    ("lru without limit", "eviction", "ok", ""),
+    ("lru", "eviction", "warn", ""),
+    ("ttl", "eviction", "warn", ""),
+    ("default buffer", "subscribers", "ok", ""),
+    ("no limit of buffers", "subscribers", "ok", ""),
+    ("small buffer", "subscribers", "warn", ""),
+    ("hides its settings", "", "ok", ""),  # as hosted ones do
+    ("hides its settings", "eviction", "ok", ""),
+    ("hides its settings", "subscribers", "skip", ""),
+    ("replica", "role", "fail", "redis_sentinels"),
+    ("cluster", "layout", "fail", "Cluster"),
+    ("far away", "latency", "warn", ""),
+    ("away", "", "fail", ""),
+]
+"""Kind of Redis, check, its status, and a word of what is said."""
+
+
+@pytest.mark.parametrize(("kind", "check", "status", "word"), JUDGED)
+def test_each_redis_is_judged_by_itself(
+    shards: Mapping[str, Findings], kind: str, check: str, status: str, word: str
 ) -> None:
-    assert shards[kind]["eviction"]["status"] == status
-
-
-@pytest.mark.parametrize(
-    ("kind", "status"),
-    [("default buffer", "ok"), ("no limit of buffers", "ok"), ("small buffer", "warn")],
-)
-def test_small_buffers_of_subscribers_are_noticed(
-    shards: Mapping[str, Findings], kind: str, status: str
-) -> None:
-    assert shards[kind]["subscribers"]["status"] == status
-
-
-def test_redis_that_hides_its_settings_is_no_failure(shards: Mapping[str, Findings]) -> None:
-    """As hosted ones do."""
-    found = shards["hides its settings"]
-    assert statuses(found, "", "eviction", "subscribers") == ["ok", "ok", "skip"]
-
-
-def test_replica_fails(shards: Mapping[str, Findings]) -> None:
-    role = shards["replica"]["role"]
-    assert role["status"] == "fail"
-    assert "redis_sentinels" in role["advice"]
-
-
-def test_cluster_without_partitions_fails(shards: Mapping[str, Findings]) -> None:
-    found = shards["cluster"]["layout"]
-    assert found["status"] == "fail"
-    assert "Cluster" in found["found"]
+    found = shards[kind][check]
+    assert found["status"] == status
+    assert word in found["found"] + found["advice"]
+    assert kind != "away" or list(shards[kind]) == [""]
 
 
 def test_cluster_with_partitions_passes(lone_cluster: RedisServer) -> None:
@@ -168,18 +161,6 @@ def test_nodes_with_another_layout_are_noticed(
     found = examine({**options, "redis_partitions": 128})
     assert found["redis layout"]["status"] == "fail"
     assert "without hash tags" in found["redis layout"]["found"]
-
-
-def test_redis_far_away_is_noticed(shards: Mapping[str, Findings]) -> None:
-    assert shards["far away"]["latency"]["status"] == "warn"
-
-
-def test_shard_that_is_away_fails_and_the_others_are_looked_at(
-    shards: Mapping[str, Findings],
-) -> None:
-    assert statuses(shards["plain"], "", "role") == ["ok", "ok"]
-    assert shards["away"][""]["status"] == "fail"
-    assert list(shards["away"]) == [""]
 
 
 # a cluster
