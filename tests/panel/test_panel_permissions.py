@@ -133,11 +133,6 @@ def test_index_lists_the_pages_that_may_be_opened(
 # per namespace
 
 
-@pytest.mark.usefixtures("namespaces")
-def test_migrate_makes_a_permission_for_each_namespace() -> None:
-    assert namespace_permissions() == {"publish_chat", "publish_alerts"}
-
-
 @pytest.mark.django_db(transaction=True)
 def test_permissions_of_namespaces_are_there_after_a_flush(settings: Settings) -> None:
     settings.REALTIME = {"namespaces": [{"name": "chat"}, {"name": "news"}]}

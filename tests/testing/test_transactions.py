@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import threading
 from collections.abc import Callable
 from contextlib import suppress
@@ -203,16 +202,3 @@ def test_outbox_has_what_was_committed_in_its_block() -> None:
             realtime.publish("news", 3)
         assert outlived == []
     assert outlived == []
-
-
-@pytest.mark.django_db(transaction=True)
-def test_publication_that_fails_after_the_commit_is_logged_and_undoes_nothing(
-    caplog: pytest.LogCaptureFixture,
-) -> None:
-    """Nothing serves or captures here: without the kit there is only a log entry."""
-    with caplog.at_level(logging.ERROR, "django.db"), transaction.atomic():
-        Group.objects.create(name="staff")
-        realtime.publish("news", 1)
-    assert Group.objects.filter(name="staff").exists()
-    assert "realtime.publish" in caplog.text
-    assert "This process serves no clients" in caplog.text

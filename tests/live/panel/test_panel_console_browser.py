@@ -97,7 +97,9 @@ async def test_command_is_answered_without_loading_the_page_again(
     assert browser.execute_script("return window.neverLoadedAgain")
 
 
-def test_last_commands_are_kept_in_the_tab_and_fill_the_form(browser: Chrome, visit: Visit) -> None:
+def test_last_commands_are_kept_in_the_tab_fill_the_form_and_can_be_forgotten(
+    browser: Chrome, visit: Visit
+) -> None:
     visit("console")
     run(browser, "presence", '{"channel": "nope:x"}')
     run(browser, "info", "{}")
@@ -109,6 +111,10 @@ def test_last_commands_are_kept_in_the_tab_and_fill_the_form(browser: Chrome, vi
     assert Select(browser.find_element(By.NAME, "method")).first_selected_option.text == "presence"
     assert browser.find_element(By.NAME, "params").get_property("value") == '{"channel": "nope:x"}'
     assert browser.find_elements(By.ID, "response") == [], "it was run"
+    browser.find_element(By.ID, "history-clear").click()
+    assert not browser.find_element(By.ID, "history").is_displayed()
+    visit("console")
+    assert history(browser) == []
 
 
 async def test_command_that_was_not_confirmed_is_not_run(
@@ -126,15 +132,6 @@ async def test_command_that_was_not_confirmed_is_not_run(
 
         assert await client.result("ping") == {}
     assert history(browser) == [("info", "{}")]
-
-
-def test_last_commands_can_be_forgotten(browser: Chrome, visit: Visit) -> None:
-    visit("console")
-    run(browser, "info", "{}")
-    browser.find_element(By.ID, "history-clear").click()
-    assert not browser.find_element(By.ID, "history").is_displayed()
-    visit("console")
-    assert history(browser) == []
 
 
 def test_method_brings_its_example_and_leaves_what_was_typed(browser: Chrome, visit: Visit) -> None:

@@ -143,10 +143,10 @@ async def test_channel_page_shows_all_of_it_as_text(
     assert all(link.startswith(f"{server.address}/user/?user=") for link in links)
 
 
-@pytest.mark.parametrize("name", [f"no{MARKUP}:x", f"x{MARKUP}\u202e", ADDRESS])
-def test_name_of_no_channel_is_text_in_its_explanation(page: Watched, name: str) -> None:
-    page.open(path("channel/", channel=name))
-    assert page.shows(".panel-subject", name)
+@pytest.mark.parametrize("name", [f"no{MARKUP}:x", f"x{MARKUP}\u202e", ADDRESS, ""])
+def test_name_of_no_channel_or_of_a_node_is_text(page: Watched, name: str) -> None:
+    page.open(path("channel/", channel=name) if name else "/namespaces/")
+    assert page.shows(".panel-subject" if name else "code", name or f"node{MARKUP}")
 
 
 @pytest.mark.usefixtures("guests")
@@ -246,11 +246,6 @@ def test_console_shows_all_of_it_as_text(
     page.open("/console/")
     page.click("#history li button")
     assert page.shows("[name=params]", json.dumps({"channel": channel}))
-
-
-def test_namespaces_show_the_name_of_the_node_as_text(page: Watched) -> None:
-    page.open("/namespaces/")
-    assert page.shows("code", f"node{MARKUP}")
 
 
 @pytest.mark.parametrize(

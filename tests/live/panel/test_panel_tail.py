@@ -36,21 +36,15 @@ def page(tail_page: TailPage) -> TailPage:
 # what comes
 
 
-def test_publications_come_newest_first_with_their_offsets(page: TailPage, unique: str) -> None:
-    page.open(f"demo:{unique}")
-    page.publish({"n": 1}, {"n": 2})
-    page.until(lambda: len(page.data) == 2, "both publications")
-    assert page.data == ['{"n": 2}', '{"n": 1}']
-    assert page.texts("#tail-list .panel-offset") == ["#2", "#1"]
-    assert page.texts("#tail-empty") == []
-
-
-def test_tags_are_shown_as_text_and_found_by_the_filter(page: TailPage, unique: str) -> None:
+def test_publications_come_newest_first_with_offsets_and_tags(page: TailPage, unique: str) -> None:
     page.open(f"demo:{unique}")
     page.publish({"n": 1})
     tags = {"size": "<b>XL</b>", "lang": "en"}
     result(page.server.server, "publish", channel=page.channel, data={"n": 2}, tags=tags)
     page.until(lambda: len(page.data) == 2, "both publications")
+    assert page.data == ['{"n": 2}', '{"n": 1}']
+    assert page.texts("#tail-list .panel-offset") == ["#2", "#1"]
+    assert page.texts("#tail-empty") == []
     assert page.texts("#tail-list [data-part=tag]") == ["lang=en", "size=<b>XL</b>"]
     page.element("tail-filter").send_keys("LANG=e")
     assert page.data == ['{"n": 2}']
@@ -133,7 +127,9 @@ def test_list_does_not_grow_beyond_its_bound(page: TailPage, unique: str) -> Non
     assert len(page.kinds) <= HELD + 1
 
 
-def test_filter_hides_what_does_not_contain_the_text(page: TailPage, unique: str) -> None:
+def test_filter_hides_what_does_not_contain_the_text_and_clear_empties_the_list(
+    page: TailPage, unique: str
+) -> None:
     page.open(f"demo:{unique}")
     page.publish("apple", "pear")
     page.until(lambda: len(page.data) == 2, "both publications")
@@ -146,12 +142,6 @@ def test_filter_hides_what_does_not_contain_the_text(page: TailPage, unique: str
     assert page.data == ['"apple pie"', '"apple"']
     page.element("tail-filter").send_keys(Keys.ESCAPE)  # empties a search field
     assert len(page.data) == 4
-
-
-def test_clear_empties_the_list(page: TailPage, unique: str) -> None:
-    page.open(f"demo:{unique}")
-    page.publish(1)
-    page.until(lambda: page.data, "the publication")
     page.element("tail-clear").click()
     assert page.data == []
     assert page.texts("#tail-empty") == ["Nothing has arrived yet."]
