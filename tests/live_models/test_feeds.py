@@ -43,21 +43,37 @@ class OrderSerializer(serializers.Serializer[Order]):
     title = serializers.CharField()
 
 
-def test_fragment_is_rendered_and_escaped(order: Order) -> None:
-    assert shown(order, fragment="shop/order.html") == {
-        "op": "put",
-        "key": str(order.pk),
-        "html": f'<li data-key="{order.pk}">&lt;b&gt;</li>\n',
-    }
+SHOWN: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
+    "fragment": (
+        {"fragment": "shop/order.html"},
+        {"html": '<li data-key="{pk}">&lt;b&gt;</li>\n'},
+    ),
+    "context": (
+        {
+            "fragment": "shop/order.html",
+            "context": lambda self, row: {"order": {"pk": 5, "title": "other"}},
+        },
+        {"html": '<li data-key="5">other</li>\n'},
+    ),
+    "serializer": ({"serializer": OrderSerializer}, {"data": {"title": "<b>"}}),
+    "function": ({"serializer": lambda row: [row.title]}, {"data": ["<b>"]}),
+    "fragment and fields": (
+        {"fragment": "shop/order.html", "fields": ["title"]},
+        {"html": '<li data-key="{pk}">&lt;b&gt;</li>\n', "data": {"title": "<b>"}},
+    ),
+    "only ids": ({"only_ids": True}, {}),
+}
+"""Attributes of a feed, and what is published besides the operation and the key."""
 
 
-def test_context_of_the_fragment_can_be_another(order: Order) -> None:
-    def context(self: Any, row: Any) -> dict[str, Any]:
-        return {"order": {"pk": 5, "title": "other"}}
-
-    found = shown(order, fragment="shop/order.html", context=context)
-
-    assert found["html"] == '<li data-key="5">other</li>\n'
+@pytest.mark.parametrize(("attributes", "expected"), SHOWN.values(), ids=SHOWN)
+def test_row_is_shown_as_its_feed_says(
+    order: Order, attributes: dict[str, Any], expected: dict[str, Any]
+) -> None:
+    found = shown(order, **attributes)
+    if "html" in expected:
+        found["html"] = found["html"].replace(f'"{order.pk}"', '"{pk}"')
+    assert found == {"op": "put", "key": str(order.pk)} | expected
 
 
 def test_fields_are_values_and_keys(order: Order) -> None:
@@ -71,23 +87,6 @@ def test_foreign_key_is_its_key() -> None:
     kind = type("A", (Feed,), {"channels": ["order:{pk}"], "fields": ["order_ptr", "courier"]})
     found = value(LiveFeed(Express, kind).put(express).json)
     assert found["data"] == {"order_ptr": express.pk, "courier": ""}
-
-
-def test_serializer_of_rest_framework_makes_the_data(order: Order) -> None:
-    assert shown(order, serializer=OrderSerializer)["data"] == {"title": "<b>"}
-
-
-def test_function_makes_the_data(order: Order) -> None:
-    assert shown(order, serializer=lambda row: [row.title])["data"] == ["<b>"]
-
-
-def test_html_and_data_may_go_together(order: Order) -> None:
-    found = shown(order, fragment="shop/order.html", fields=["title"])
-    assert found.keys() == {"op", "key", "html", "data"}
-
-
-def test_only_ids_is_the_key(order: Order) -> None:
-    assert shown(order, only_ids=True) == {"op": "put", "key": str(order.pk)}
 
 
 def test_language_of_the_visitor_who_changes_a_row_is_that_of_no_other(order: Order) -> None:

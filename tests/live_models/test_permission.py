@@ -124,12 +124,9 @@ def test_only_a_true_answer_allows(more_feeds: Feeds, answer: Any) -> None:
     assert ask() is False
 
 
-def test_feed_without_may_view_is_closed(more_feeds: Feeds) -> None:
-    more_feeds.add(feed(None))
+def test_channel_without_may_view_or_without_a_feed_is_closed(more_feeds: Feeds) -> None:
     assert ask() is False
-
-
-def test_channel_of_no_feed_is_closed(more_feeds: Feeds) -> None:
+    more_feeds.add(feed(None))
     assert ask() is False
 
 
