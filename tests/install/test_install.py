@@ -16,6 +16,7 @@ from tests.install.conftest import OLDEST, Serve, Visit, production
 from tests.install.pages import fences, steps
 from tests.install.running import Running, Visitor
 from tests.install.site import Site
+from tests.live.examples.sites import Example
 from tests.protocol_client import open_client
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
@@ -132,3 +133,9 @@ async def test_functions_that_replace_that_route_do_the_same(visitor: Visitor) -
         assert (await client.publication())["data"] == {"user": "ann", "text": "hello"}
         error = await client.error("publish", {"channel": "room:7", "data": {"text": 7}})
         assert error == {"code": 1000, "message": "a text is wanted"}
+
+
+def test_example_needs_the_wheel_alone(sites: Mapping[str, Site], tmp_path: Path) -> None:
+    """One of them stands for all: they use the package in the same way."""
+    example = Site(Example("dashboard", tmp_path).directory, sites["newest"].environment)
+    assert "\nOK\n" in example.run("python manage.py test")

@@ -223,9 +223,11 @@ def test_permission_of_a_namespace_is_not_for_a_name_that_looks_like_it(
     client = sign_in("view", "publish_demo")
     refused = {}
     for case, channel in CONFINED.items():
-        fields = {"channel": FORMS[form].format(json.dumps(channel)), "data": "1", form: "x"}
+        fields = {"channel": FORMS[form].format(json.dumps(channel)), "data": '"kept"', form: "x"}
         response = client.post(url(home, "publish"), fields)
         is_no_name = b"null character" in response.content
+        assert is_no_name or b"You may not publish into this channel." in response.content
+        assert b"&quot;kept&quot;" in response.content
         refused[case] = "no name" if is_no_name else response.status_code
 
     assert refused == dict.fromkeys(CONFINED, 403) | {"a null": "no name"}

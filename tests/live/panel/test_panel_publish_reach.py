@@ -12,7 +12,6 @@ from tests.live.panel_staff import Staff, post
 from tests.live.publish_page import (
     PAGE,
     assert_nothing_came,
-    errors_of_channel,
     field,
     published,
     reach,
@@ -73,18 +72,6 @@ def test_page_names_the_namespaces_that_are_allowed(
 ) -> None:
     assert "<code>demo:</code>" in for_demo.get(PAGE).text
     assert 'id="namespaces"' not in operator.get(PAGE).text
-
-
-async def test_one_channel_that_is_not_allowed_refuses_the_publication(
-    staffed_site: ReadySite, for_demo: httpx.Client, guests: Guests, unique: str
-) -> None:
-    client = await guests.open("17", f"demo:{unique}")
-    response = send(for_demo, f"demo:{unique} {unique}", '"kept"')
-    assert response.status_code == 403
-    errors = errors_of_channel(response.text)
-    assert f"{unique}: You may not publish into this channel." in errors
-    assert field(response.text, "data") == '"kept"'
-    await assert_nothing_came(staffed_site, client, f"demo:{unique}")
 
 
 async def test_permission_for_a_namespace_publishes_there(

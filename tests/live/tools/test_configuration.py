@@ -71,15 +71,11 @@ def test_options_of_a_file_with_nested_names_are_told(settings: Settings, tmp_pa
     }
 
 
-def test_warnings_alone_do_not_fail(settings: Settings) -> None:
+def test_warnings_alone_do_not_fail_and_silenced_ones_are_not_told(settings: Settings) -> None:
     settings.REALTIME = {"publish": True, "client_anonymous": True}
     value = call_json("checkconfig")
     assert value["ok"] is True
     assert ids(value) == [("realtime.W003", "warning")]
-
-
-def test_silenced_warnings_are_not_told(settings: Settings) -> None:
-    settings.REALTIME = {"publish": True, "client_anonymous": True}
     settings.SILENCED_SYSTEM_CHECKS = ["realtime.W003"]
     assert call_json("checkconfig") == {"ok": True, "messages": []}
 
