@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
@@ -88,6 +89,13 @@ def test_service_that_is_not_there_fails_and_ends_the_visit(own_options: None) -
     assert found["service"]["status"] == "fail"
     assert "nothing listens there" in found["service"]["found"]
     assert "upgrade" not in found
+
+
+def test_service_that_does_not_answer_fails_in_time(own_options: None) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        found = visit(f"http://127.0.0.1:{silent.getsockname()[1]}", "--timeout", "0.2")
+    assert found["service"]["status"] == "fail"
+    assert "no answer within 0.2 s" in found["service"]["found"]
 
 
 def test_proxy_that_drops_the_upgrade_is_named(own_options: None, serve: Serve) -> None:
