@@ -5,13 +5,15 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 # Which example `make example` runs.
 NAME ?= chat
+# For how long `make simulate` plays.
+SECONDS ?= 60
 # Most of a test's time is waiting, so there are more workers than cores.
 WORKERS ?= 6
 BIN = $(VENV)/bin
 # The pinned versions without their hashes.
 CONSTRAINTS = $(VENV)/constraints.txt
 
-.PHONY: run example test test-fast test-redis check lint bench docs-tables faults pictures translations schema \
+.PHONY: run example test test-fast test-redis check lint bench docs-tables faults simulate pictures translations schema \
 	requirements docs dist sbom matrix clean
 
 run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
@@ -54,6 +56,9 @@ docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation th
 
 faults: $(VENV)/.installed-dev  ## Play the faults of Redis and write their table; ten minutes.
 	$(BIN)/python -m tests.chaos.fault_table
+
+simulate: $(VENV)/.installed-dev  ## Play faults in a simulated world; SECONDS says for how long.
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS)
 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation and of the examples anew.
 	$(BIN)/python -m docs.pictures.make

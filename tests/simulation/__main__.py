@@ -25,6 +25,8 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation", *sys.argv[1:]])
     begin()
     arguments = _arguments()
+    if arguments.fault:
+        return _find(arguments)
     if arguments.seed is not None:
         return _play_one(arguments.seed, arguments.engine, smaller=arguments.smaller)
     return _play_many(arguments)
@@ -36,9 +38,30 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, help="the first seed; default: by chance")
     parser.add_argument("--seed", type=int, help="play this seed alone, and print its trace")
     parser.add_argument("--engine", default="", help="where streams live, whatever the seed says")
+    parser.add_argument("--fault", default="", help="put a known fault back, and find it")
     parser.add_argument("--smaller", action="store_true", help="make a failing seed smaller")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     return parser.parse_args()
+
+
+def _find(arguments: argparse.Namespace) -> int:
+    """Play seeds with a known fault until one fails."""
+    from tests.simulation.known_faults import KNOWN_FAULTS
+    from tests.simulation.scenario import plan_of, play
+
+    fault = KNOWN_FAULTS[arguments.fault]
+    began = time.monotonic()
+    seed = arguments.seed or arguments.first or 1
+    with fault.put_back():
+        while time.monotonic() - began < arguments.seconds:
+            failures = play(plan_of(seed, arguments.engine or fault.engine)).failures
+            if failures:
+                seconds = time.monotonic() - began
+                print(f"found by seed {seed} after {seconds:.0f} s: {failures[0]}")
+                return 1
+            seed += 1
+    print("not found")
+    return 0
 
 
 # many seeds

@@ -150,7 +150,9 @@ def _keys_ignored() -> Iterator[None]:
     request = RedisStreams._request
 
     def without_key(streams: RedisStreams, outgoing: Outgoing, *rest: Any, **options: Any) -> Any:
-        return request(streams, replace(outgoing, once=None), *rest, **options)
+        if outgoing.options.keeps_history:
+            outgoing = replace(outgoing, once=None)
+        return request(streams, outgoing, *rest, **options)
 
     with mock.patch.object(RedisStreams, "_request", without_key):
         yield

@@ -199,7 +199,6 @@ class Link:
         for end in self.ends:
             if not end.ended:
                 end._send(self.world, ConnectionResetError("cut"))
-                end._arrived.clear()
 
     @property
     def is_open(self) -> bool:

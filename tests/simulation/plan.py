@@ -65,7 +65,7 @@ class Plan:
         clients = chance.choice((2, 8, 60, 150))
         length = 30.0
         faults = []
-        at, pause = 3.0, chance.choice((0.03, 0.06, 0.2, 1.0, 4.0))
+        at, pause = 3.0, chance.choice((0.02, 0.04, 0.1, 0.3, 3.0))
         # where everything goes wrong at once, one fault hides what another one does
         number = chance.choice((1, 2, 4, len(kinds)))
         names = chance.sample(list(kinds), number)

@@ -10,74 +10,34 @@ A value is never changed in place once `changes` has returned it: replicas and s
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
-import lupa.lua51 as lupa
-import msgpack
-
-
-class RedisError(Exception):
-    """An error reply; its text begins with the code."""
-
-
-class UnknownCommand(Exception):
-    """The model does not have the command, or not with these arguments."""
-
-
-class Status(str):
-    """A status reply, such as "OK"."""
-
-    __slots__ = ()
-
-
-OK = Status("OK")
-NO_ID = "0" * 40
-
-Reply = Any
-Value = Any
-"""bytes, `Hash`, `SortedSet`, `Members`, `Entries` or `Stream`."""
-
-
-class Hash(dict[bytes, bytes]):
-    """A hash."""
-
-
-class SortedSet(dict[bytes, float]):
-    """A sorted set: members and scores."""
-
-    def ordered(self) -> list[tuple[float, bytes]]:
-        return sorted((score, member) for member, score in self.items())
-
-
-class Members(dict[bytes, None]):
-    """A set, in the order in which members came."""
-
-
-class Entries(list[bytes]):
-    """A list."""
-
-
-class Stream(list[tuple[tuple[int, int], list[bytes]]]):
-    """A stream: IDs and fields, oldest first."""
-
-    last: tuple[int, int] = (0, 0)
-    """The last ID that it had."""
-
-    def copied(self) -> Stream:
-        copy = Stream(self)
-        copy.last = self.last
-        return copy
-
-
-def _copy(value: Value) -> Value:
-    if isinstance(value, bytes):
-        return value
-    return value.copied() if isinstance(value, Stream) else type(value)(value)
-
-
-WRONG_TYPE = "WRONGTYPE Operation against a key holding the wrong kind of value"
-NOT_AN_INTEGER = "ERR value is not an integer or out of range"
+from tests.simulation.redis_scripts import Script, compiled
+from tests.simulation.redis_values import (
+    NO_ID,
+    OK,
+    WRONG_TYPE,
+    Entries,
+    Hash,
+    Members,
+    RedisError,
+    Reply,
+    SortedSet,
+    Status,
+    Stream,
+    UnknownCommand,
+    Value,
+    bound,
+    copied,
+    entry_id_of,
+    flags,
+    integer,
+    number,
+    part,
+    score_of,
+    with_scores,
+)
 
 
 class Database:
@@ -99,7 +59,7 @@ class Database:
         self.replid2 = NO_ID
         self.publish: Callable[[bytes, bytes], int] = lambda channel, data: 0
         self._changed: dict[bytes, None] = {}
-        self._scripts: dict[str, _Script] = {}
+        self._scripts: dict[str, Script] = {}
         self._in_script = False
 
     # life
@@ -130,13 +90,13 @@ class Database:
         """Return the keys that changed since the last call; None for those that are gone."""
         changed, self._changed = self._changed, {}
         return {
-            key: (_copy(self.values[key]) if key in self.values else None, self.expiries.get(key))
+            key: (copied(self.values[key]) if key in self.values else None, self.expiries.get(key))
             for key in changed
         }
 
     def snapshot(self) -> dict[bytes, tuple[Value, int | None]]:
         """Return all keys, as `changes` does."""
-        return {key: (_copy(value), self.expiries.get(key)) for key, value in self.values.items()}
+        return {key: (copied(value), self.expiries.get(key)) for key, value in self.values.items()}
 
     def apply(self, changes: dict[bytes, tuple[Value, int | None]]) -> None:
         """Take over keys of a master, or of a snapshot."""
@@ -144,7 +104,7 @@ class Database:
             if value is None:
                 self.values.pop(key, None)
             else:
-                self.values[key] = _copy(value)
+                self.values[key] = copied(value)
             if value is None or expiry is None:
                 self.expiries.pop(key, None)
             else:
@@ -227,13 +187,13 @@ class Database:
         return 1
 
     def _do_expire(self, key: bytes, seconds: bytes) -> int:
-        return self._expire_at(key, self._now_ms() + 1000 * _int(seconds))
+        return self._expire_at(key, self._now_ms() + 1000 * integer(seconds))
 
     def _do_pexpire(self, key: bytes, milliseconds: bytes) -> int:
-        return self._expire_at(key, self._now_ms() + _int(milliseconds))
+        return self._expire_at(key, self._now_ms() + integer(milliseconds))
 
     def _do_pexpireat(self, key: bytes, at: bytes) -> int:
-        return self._expire_at(key, _int(at))
+        return self._expire_at(key, integer(at))
 
     def _do_persist(self, key: bytes) -> int:
         if self._value(key) is None or self.expiries.pop(key, None) is None:
@@ -285,7 +245,7 @@ class Database:
         returns_old = b"GET" in rest
         for unit, factor in ((b"EX", 1000), (b"PX", 1)):
             if unit in rest:
-                expiry = self._now_ms() + factor * _int(rest.pop(rest.index(unit) + 1))
+                expiry = self._now_ms() + factor * integer(rest.pop(rest.index(unit) + 1))
                 rest.remove(unit)
         if set(rest) - {b"NX", b"GET"}:
             raise UnknownCommand(f"SET {options!r}")
@@ -301,7 +261,7 @@ class Database:
         return old if returns_old else OK
 
     def _do_incr(self, key: bytes) -> int:
-        number = _int(self._get(key, bytes) or b"0") + 1
+        number = integer(self._get(key, bytes) or b"0") + 1
         self.values[key] = b"%d" % number
         self._changed[key] = None
         return number
@@ -340,7 +300,7 @@ class Database:
 
     def _do_hincrby(self, key: bytes, field: bytes, by: bytes) -> int:
         found = self._make(key, Hash)
-        number = _int(found.get(field, b"0")) + _int(by)
+        number = integer(found.get(field, b"0")) + integer(by)
         found[field] = b"%d" % number
         return number
 
@@ -389,7 +349,7 @@ class Database:
         return [b"0", self._do_smembers(key)]
 
     def _do_spop(self, key: bytes, count: bytes) -> list[bytes]:
-        popped = self._do_smembers(key)[: _int(count)]
+        popped = self._do_smembers(key)[: integer(count)]
         self._do_srem(key, *popped)
         return popped
 
@@ -404,7 +364,7 @@ class Database:
         return 0 if self._get(key, Entries) is None else self._do_rpush(key, *values)
 
     def _do_lrange(self, key: bytes, first: bytes, last: bytes) -> list[bytes]:
-        return _range(self._get(key, Entries) or [], first, last)
+        return part(self._get(key, Entries) or [], first, last)
 
     def _do_llen(self, key: bytes) -> int:
         return len(self._get(key, Entries) or ())
@@ -412,13 +372,13 @@ class Database:
     # sorted sets
 
     def _do_zadd(self, key: bytes, *rest: bytes) -> int:
-        options, pairs = _flags(rest, (b"NX", b"XX", b"GT", b"LT", b"CH"))
+        options, pairs = flags(rest, (b"NX", b"XX", b"GT", b"LT", b"CH"))
         if options - {b"NX", b"XX", b"GT", b"LT"}:
             raise UnknownCommand(f"ZADD {rest!r}")
         found = self._make(key, SortedSet)
         added = 0
         for score, member in zip(pairs[::2], pairs[1::2], strict=True):
-            old, new = found.get(member), _score(score)
+            old, new = found.get(member), score_of(score)
             if (old is None and b"XX" in options) or (old is not None and b"NX" in options):
                 continue
             if old is not None and (
@@ -440,15 +400,15 @@ class Database:
 
     def _do_zscore(self, key: bytes, member: bytes) -> bytes | None:
         score = (self._get(key, SortedSet) or {}).get(member)
-        return None if score is None else _number(score)
+        return None if score is None else number(score)
 
     def _do_zcard(self, key: bytes) -> int:
         return len(self._get(key, SortedSet) or ())
 
     def _do_zincrby(self, key: bytes, by: bytes, member: bytes) -> bytes:
         found = self._make(key, SortedSet)
-        found[member] = found.get(member, 0.0) + _score(by)
-        return _number(found[member])
+        found[member] = found.get(member, 0.0) + score_of(by)
+        return number(found[member])
 
     def _ordered(self, key: bytes) -> list[tuple[float, bytes]]:
         return (self._get(key, SortedSet) or SortedSet()).ordered()
@@ -456,13 +416,13 @@ class Database:
     def _do_zrange(self, key: bytes, first: bytes, last: bytes, *options: bytes) -> list[bytes]:
         if options and options[0].upper() == b"BYSCORE":
             return self._do_zrangebyscore(key, first, last, *options[1:])
-        return _with_scores(_range(self._ordered(key), first, last), options)
+        return with_scores(part(self._ordered(key), first, last), options)
 
     def _do_zrevrange(self, key: bytes, first: bytes, last: bytes, *options: bytes) -> list[bytes]:
-        return _with_scores(_range(self._ordered(key)[::-1], first, last), options)
+        return with_scores(part(self._ordered(key)[::-1], first, last), options)
 
     def _between(self, key: bytes, low: bytes, high: bytes) -> list[tuple[float, bytes]]:
-        above, below = _bound(low, lower=True), _bound(high, lower=False)
+        above, below = bound(low, lower=True), bound(high, lower=False)
         return [pair for pair in self._ordered(key) if above(pair[0]) and below(pair[0])]
 
     def _do_zrangebyscore(
@@ -470,10 +430,10 @@ class Database:
     ) -> list[bytes]:
         found, rest = self._between(key, low, high), list(options)
         if rest and rest[0].upper() == b"LIMIT":
-            start, count = _int(rest[1]), _int(rest[2])
+            start, count = integer(rest[1]), integer(rest[2])
             found = found[start:] if count < 0 else found[start : start + count]
             rest = rest[3:]
-        return _with_scores(found, rest)
+        return with_scores(found, rest)
 
     def _do_zcount(self, key: bytes, low: bytes, high: bytes) -> int:
         return len(self._between(key, low, high))
@@ -482,14 +442,14 @@ class Database:
         return self._do_zrem(key, *(member for _, member in self._between(key, low, high)))
 
     def _do_zremrangebyrank(self, key: bytes, first: bytes, last: bytes) -> int:
-        return self._do_zrem(key, *(m for _, m in _range(self._ordered(key), first, last)))
+        return self._do_zrem(key, *(m for _, m in part(self._ordered(key), first, last)))
 
     # streams
 
     def _do_xadd(self, key: bytes, *rest: bytes) -> bytes:
         if len(rest) < 5 or rest[0].upper() != b"MAXLEN":
             raise UnknownCommand(f"XADD {rest!r}")
-        limit, entry_id = _int(rest[1]), _entry_id(rest[2], 0)
+        limit, entry_id = integer(rest[1]), entry_id_of(rest[2], 0)
         stream = self._get(key, Stream)
         if entry_id <= (stream.last if stream is not None else (0, 0)):
             raise RedisError(
@@ -511,8 +471,8 @@ class Database:
     def _entries(
         self, key: bytes, first: bytes, last: bytes, options: Sequence[bytes], reverse: bool
     ) -> Reply:
-        low = (0, 0) if first == b"-" else _entry_id(first, 0)
-        high = None if last == b"+" else _entry_id(last, 2**64 - 1)
+        low = (0, 0) if first == b"-" else entry_id_of(first, 0)
+        high = None if last == b"+" else entry_id_of(last, 2**64 - 1)
         found = [
             entry
             for entry in self._get(key, Stream) or ()
@@ -521,7 +481,7 @@ class Database:
         if reverse:
             found.reverse()
         if options:
-            found = found[: _int(options[1])]
+            found = found[: integer(options[1])]
         return [[b"%d-%d" % entry_id, list(fields)] for entry_id, fields in found]
 
     def _do_xlen(self, key: bytes) -> int:
@@ -555,7 +515,7 @@ class Database:
 
     def _do_eval(self, text: bytes, number: bytes, *rest: bytes) -> Reply:
         sha = hashlib.sha1(text, usedforsecurity=False).hexdigest()
-        self._scripts[sha] = _compiled(text)
+        self._scripts[sha] = compiled(text)
         return self._run(sha, number, rest)
 
     def _do_evalsha(self, sha: bytes, number: bytes, *rest: bytes) -> Reply:
@@ -564,7 +524,7 @@ class Database:
         return self._run(sha.decode(), number, rest)
 
     def _run(self, sha: str, number: bytes, rest: Sequence[bytes]) -> Reply:
-        count = _int(number)
+        count = integer(number)
         compiled, self._in_script = self._scripts[sha], True
         try:
             return compiled(rest[:count], rest[count:], self._called)
@@ -577,119 +537,6 @@ class Database:
                 "ERR Error running script: -READONLY You can't write against a read only replica."
             )
         return self.execute(command)
-
-
-class _Script:
-    """A compiled script: called with keys, arguments, and what runs its commands."""
-
-    _lua: Any = None
-    """The interpreter of all scripts; they have no globals of their own."""
-    _call: Callable[[Sequence[bytes]], Reply]
-
-    def __init__(self, text: bytes) -> None:
-        if _Script._lua is None:
-            _Script._lua = lupa.LuaRuntime(encoding=None)  # type: ignore[call-arg]  # a stub
-            _Script._table = _Script._lua.eval(_REDIS_TABLE)(
-                _Script._from_lua, _Script._pack, _Script._unpack
-            )
-        function = _Script._lua.eval(b"function(KEYS, ARGV, redis, cmsgpack) " + text + b"\nend")
-        self._function = function
-
-    _table: Any = None
-    _caller: Callable[[Sequence[bytes]], Reply] = staticmethod(lambda command: None)
-
-    def __call__(
-        self,
-        keys: Sequence[bytes],
-        arguments: Sequence[bytes],
-        run: Callable[[Sequence[bytes]], Reply],
-    ) -> Reply:
-        table = _Script._lua.table_from
-        _Script._caller = staticmethod(run)
-        result = self._function(
-            table(keys), table(arguments), _Script._table[b"redis"], _Script._table[b"cmsgpack"]
-        )
-        return _to_reply(result)
-
-    @staticmethod
-    def _from_lua(*command: Any) -> Any:
-        return _to_lua(_Script._lua, _Script._caller([_argument(part) for part in command]))
-
-    @staticmethod
-    def _pack(value: Any) -> bytes:
-        packed: bytes = msgpack.packb(_plain(value))
-        return packed
-
-    @staticmethod
-    def _unpack(data: bytes) -> Any:
-        return _to_lua(_Script._lua, msgpack.unpackb(data, raw=True))
-
-
-_REDIS_TABLE = b"""
-function(call, pack, unpack)
-  return {
-    redis = {
-      call = call,
-      error_reply = function(text) return {err = text} end,
-      status_reply = function(text) return {ok = text} end,
-    },
-    cmsgpack = {pack = pack, unpack = unpack},
-  }
-end
-"""
-
-_compiled_scripts: dict[bytes, _Script] = {}
-
-
-def _compiled(text: bytes) -> _Script:
-    script = _compiled_scripts.get(text)
-    if script is None:
-        script = _compiled_scripts[text] = _Script(text)
-    return script
-
-
-def _argument(part: Any) -> bytes:
-    if isinstance(part, bytes):
-        return part
-    return b"%d" % part if part == int(part) else repr(part).encode()
-
-
-def _to_lua(lua: Any, reply: Reply) -> Any:
-    if reply is None:
-        return False
-    if isinstance(reply, Status):
-        return lua.table_from({b"ok": reply.encode()})
-    if isinstance(reply, list):
-        return lua.table_from([_to_lua(lua, item) for item in reply])
-    return reply
-
-
-def _plain(value: Any) -> Any:
-    if lupa.lua_type(value) == "table":
-        length = len(value)
-        return [_plain(value[index]) for index in range(1, length + 1)]
-    return int(value) if isinstance(value, float) and value == int(value) else value
-
-
-def _to_reply(value: Any) -> Reply:
-    if value is None or value is False:
-        return None
-    if value is True:
-        return 1
-    if isinstance(value, int | float):
-        return int(value)
-    if lupa.lua_type(value) != "table":
-        return value
-    if (error := value[b"err"]) is not None:
-        raise RedisError(error.decode())
-    if (status := value[b"ok"]) is not None:
-        return Status(status.decode())
-    items = []
-    for index in range(1, len(value) + 1):
-        if value[index] is None:
-            break
-        items.append(_to_reply(value[index]))
-    return items
 
 
 _TYPES: dict[type[Any], str] = {
@@ -727,54 +574,3 @@ _WRITES = frozenset(
         "XADD",
     ]
 )
-
-
-def _int(text: bytes) -> int:
-    try:
-        return int(text)
-    except ValueError:
-        raise RedisError(NOT_AN_INTEGER) from None
-
-
-def _score(text: bytes) -> float:
-    return float(text)
-
-
-def _number(score: float) -> bytes:
-    return b"%d" % score if score == int(score) else b"%.17g" % score
-
-
-def _entry_id(text: bytes, sequence: int) -> tuple[int, int]:
-    first, hyphen, second = text.partition(b"-")
-    return int(first), int(second) if hyphen else sequence
-
-
-def _range(items: list[Any], first: bytes, last: bytes) -> list[Any]:
-    begin, end = _int(first), _int(last)
-    begin = max(begin + len(items), 0) if begin < 0 else begin
-    end = end + len(items) if end < 0 else end
-    return items[begin : end + 1]
-
-
-def _with_scores(pairs: Iterable[tuple[float, bytes]], options: Sequence[bytes]) -> list[bytes]:
-    if not options:
-        return [member for _, member in pairs]
-    if options[0].upper() != b"WITHSCORES":
-        raise UnknownCommand(f"sorted set {options!r}")
-    return [part for score, member in pairs for part in (member, _number(score))]
-
-
-def _bound(text: bytes, *, lower: bool) -> Callable[[float], bool]:
-    excluded = text.startswith(b"(")
-    limit = float(text.removeprefix(b"("))
-    if lower:
-        return (lambda score: score > limit) if excluded else (lambda score: score >= limit)
-    return (lambda score: score < limit) if excluded else (lambda score: score <= limit)
-
-
-def _flags(rest: Sequence[bytes], known: Sequence[bytes]) -> tuple[set[bytes], Sequence[bytes]]:
-    found: set[bytes] = set()
-    while rest and rest[0].upper() in known:
-        found.add(rest[0].upper())
-        rest = rest[1:]
-    return found, rest

@@ -19,7 +19,8 @@ from typing import Any
 import hiredis
 
 from tests.simulation.network import End, Network, Receiver
-from tests.simulation.redis_database import Database, RedisError, Reply, Status
+from tests.simulation.redis_database import Database
+from tests.simulation.redis_values import RedisError, Reply, Status
 from tests.simulation.world import Process, World
 
 LAG = 0.002

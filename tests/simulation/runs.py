@@ -1,19 +1,17 @@
-"""Runs: many seeds, each in one of several processes."""
+"""Runs: many seeds, divided among several processes."""
 
 from __future__ import annotations
 
 import os
 import time
 from collections.abc import Iterator
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import count
 from multiprocessing import get_context
+from multiprocessing.queues import Queue
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Result
-
-SEEDS_OF_A_PROCESS = 200
-"""Seeds that a process plays before a new one takes its place."""
 
 
 def begin() -> None:
@@ -30,28 +28,41 @@ def results(first: int, seconds: float, engine: str, processes: int) -> Iterator
     Args:
         first: the first seed.
         engine: where streams live; "": as each seed says.
+        processes: each plays the next seeds that the others do not.
+
+    Raises:
+        RuntimeError: a process ended without a word.
     """
-    until = time.monotonic() + seconds
-    seed = first
-    with ProcessPoolExecutor(
-        processes,
-        get_context("spawn"),
-        initializer=begin,
-        max_tasks_per_child=SEEDS_OF_A_PROCESS,
-    ) as pool:
-        running: set[Future[Result]] = set()
-        while True:
-            while time.monotonic() < until and len(running) < 2 * processes:
-                running.add(pool.submit(_play, seed, engine))
-                seed += 1
-            if not running:
+    context = get_context("spawn")
+    played: Queue[Result | None] = context.Queue()
+    workers = [
+        context.Process(target=_play, args=(played, first + n, processes, seconds, engine))
+        for n in range(processes)
+    ]
+    for worker in workers:
+        worker.start()
+    running = processes
+    while running:
+        result = played.get()
+        if result is None:
+            running -= 1
+        else:
+            yield result
+    for worker in workers:
+        worker.join()
+        if worker.exitcode:
+            raise RuntimeError(f"a process of the simulation ended with {worker.exitcode}")
+
+
+def _play(played: Queue[Result | None], first: int, step: int, seconds: float, engine: str) -> None:
+    try:
+        begin()
+        from tests.simulation.scenario import plan_of, play
+
+        until = time.monotonic() + seconds
+        for seed in count(first, step):
+            if time.monotonic() >= until:
                 return
-            done, running = wait(running, return_when=FIRST_COMPLETED)
-            for future in done:
-                yield future.result()
-
-
-def _play(seed: int, engine: str) -> Result:
-    from tests.simulation.scenario import plan_of, play
-
-    return play(plan_of(seed, engine))
+            played.put(play(plan_of(seed, engine)))
+    finally:
+        played.put(None)

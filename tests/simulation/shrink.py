@@ -11,9 +11,9 @@ SHRINKING = 60.0
 """Seconds to spend on it."""
 
 
-def shrink(plan: Plan) -> Plan:
-    """Return a smaller plan that fails, too."""
-    until = time.monotonic() + SHRINKING
+def shrink(plan: Plan, seconds: float = SHRINKING) -> Plan:
+    """Return a smaller plan that fails, too, after so many seconds at most."""
+    until = time.monotonic() + seconds
     is_smaller = True
     while is_smaller and time.monotonic() < until:
         is_smaller = False

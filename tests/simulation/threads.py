@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable, Iterator
+from queue import Empty
 from typing import TYPE_CHECKING, Any
 from unittest import mock
 
@@ -239,6 +240,33 @@ class SimulatedSocket:
             self._end.abort()
 
 
+class SimulatedQueue:
+    """Takes the place of `queue.SimpleQueue`: a greenlet waits, and the world goes on."""
+
+    def __init__(self) -> None:
+        self._items: list[Any] = []
+        self._waiting: list[Callable[[], None]] = []
+
+    def put(self, item: Any) -> None:
+        self._items.append(item)
+        if self._waiting:
+            self._waiting.pop(0)()
+
+    def get(self, block: bool, timeout: float) -> Any:
+        process = _process()
+        deadline = process.loop.time() + timeout
+        while not self._items:
+            left = deadline - process.loop.time()
+            if left <= 0:
+                raise Empty
+            wake = _wait(process, left)
+            self._waiting.append(wake)
+            _suspend()
+            if wake in self._waiting:
+                self._waiting.remove(wake)
+        return self._items.pop()
+
+
 @contextlib.contextmanager
 def blocking_calls(service: Service) -> Iterator[None]:
     """Let redis-py connect to the simulated network within this block."""
@@ -253,6 +281,7 @@ def blocking_calls(service: Service) -> Iterator[None]:
     try:
         with (
             mock.patch.object(redis.connection.Connection, "_connect", connect),
+            mock.patch("realtime.redis.pool.SimpleQueue", SimulatedQueue),
             mock.patch.object(parser, "_socket_can_read", lambda socket, _: socket.is_readable),
             mock.patch.object(parser, "_socket_is_closed", lambda socket: socket.is_closed),
         ):

@@ -15,7 +15,7 @@ from realtime.engine.redis.engine import RedisStore
 from realtime.errors import NoReply
 from realtime.protocol.messages import Publication
 from realtime.redis.commands import Wait
-from realtime.server_api.blocking import run
+from realtime.serving import run_by_hand
 from tests.engine.bench import KEPT, PLAIN
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
@@ -86,7 +86,7 @@ async def test_of_several_publications_only_those_that_are_kept_are_unknown(
         ]
 
     async def in_thread() -> list[Any]:
-        return await asyncio.to_thread(run, blocking.broker.publish_many(several()))
+        return await asyncio.to_thread(run_by_hand, blocking.broker.publish_many(several()))
 
     ways = (lambda: engine.broker.publish_many(several()), in_thread)
     for publish in ways:

@@ -23,7 +23,7 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.redis import blocking, master
 from realtime.redis.hosts import Place
-from realtime.server_api.blocking import run
+from realtime.serving import run_by_hand
 from tests.engine.bench import KEPT, RecordingReceiver, comes_true
 from tests.redis.scripted_server import ScriptedServer, naming
 from tests.redis_sentinel import Sentinel
@@ -73,7 +73,7 @@ class Process:
         publishing = store.broker.publish(Outgoing(self.channel, publication, KEPT, **options))
         if way == "loop":
             return (await publishing).position
-        published: Published = await asyncio.to_thread(run, publishing)
+        published: Published = await asyncio.to_thread(run_by_hand, publishing)
         return published.position
 
     async def epoch(self) -> str:

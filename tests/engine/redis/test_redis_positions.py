@@ -16,7 +16,7 @@ from realtime.engine.base import Outgoing, Published
 from realtime.engine.redis.broker import RedisStreams
 from realtime.engine.redis.engine import RedisStore
 from realtime.protocol.messages import Publication, StreamPosition
-from realtime.server_api.blocking import run
+from realtime.serving import run_by_hand
 from tests.engine.bench import KEPT
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import CLUSTER, SHARDS, RedisBench
@@ -57,7 +57,7 @@ def streams(bench: RedisBench) -> RedisStreams:
 
 def blocking(bench: RedisBench, channels: list[str]) -> list[StreamPosition]:
     """Ask as a thread without an event loop does."""
-    return run(streams(bench).positions(channels, int(time.time() * 1000)))
+    return run_by_hand(streams(bench).positions(channels, int(time.time() * 1000)))
 
 
 async def test_positions_of_many_channels_are_one_round_trip_for_each_shard(
@@ -95,7 +95,7 @@ async def test_partitions_of_a_cluster_share_the_round_trips_to_their_servers(
     for server in bench.servers:
         server.reset_command_calls()
 
-    published = run(streams(bench).publish_many(sent))
+    published = run_by_hand(streams(bench).publish_many(sent))
 
     positions = [each.position for each in published if isinstance(each, Published)]
     assert [position and position.offset for position in positions] == [1] * len(channels)

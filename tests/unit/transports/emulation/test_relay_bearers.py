@@ -8,7 +8,7 @@ import pytest
 
 from realtime.cluster.direct import NodeID
 from realtime.node.hooks import NO_HANDSHAKE, Handshake, Hooks
-from realtime.transports.emulation.ownership import Bearer
+from realtime.transports.emulation.owning_client import Bearer
 from realtime.transports.emulation.relay_messages import Attach, Deliver, RelayLink, RelayMessage
 from tests.unit.transports.emulation.nodes import Nodes
 from tests.unit.transports.emulation.parts import CONNECT, OPEN, Visitor, ids_in
