@@ -38,6 +38,7 @@ LONGEST = (
     "tests/live/protocol/test_clients_that_do_not_read.py",
     "tests/live/redis/test_redis_away.py",
     "tests/chaos/test_servers.py",
+    "tests/simulation/test_simulation.py",
     "tests/live/redis/test_redis_processes.py",
     "tests/chaos/test_versions.py",
     "tests/live/js_client/test_js_client_channels.py",

@@ -8,16 +8,7 @@ import sys
 
 import pytest
 
-from tests.imports import (
-    ROOT,
-    circles,
-    files,
-    graph_of,
-    imports,
-    module_name,
-    tree_of,
-    within,
-)
+from tests.imports import ROOT, circles, files, graph_of, imports, module_name, tree_of, within
 from tests.rooms import DJANGO_SIDE, PURE
 from tests.sizes import lines_of_code
 
