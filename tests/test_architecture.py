@@ -120,6 +120,7 @@ LONGER = {
     "realtime/serving.py": "one class: the service in this process",
     "tests/simulation/clients.py": "one class: a client",
     "tests/simulation/redis_database.py": "one class: the commands of Redis",
+    "tests/simulation/scenario.py": "one class: the service of one run",
 }
 """Files with more than `LINES`, and the one class or table that is the reason."""
 

@@ -14,6 +14,8 @@ import time
 
 from tests.simulation.runs import begin, results
 
+SHRINKING = 60.0
+"""Seconds to spend on making a seed smaller that failed among many."""
 TRACED = 60
 """Lines of a trace that are printed, from its end."""
 
@@ -39,7 +41,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--seed", type=int, help="play this seed alone, and print its trace")
     parser.add_argument("--engine", default="", help="where streams live, whatever the seed says")
     parser.add_argument("--fault", default="", help="put a known fault back, and find it")
-    parser.add_argument("--smaller", action="store_true", help="make a failing seed smaller")
+    parser.add_argument(
+        "--smaller", type=float, default=0, metavar="SECONDS", help="shrink a failure"
+    )
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     return parser.parse_args()
 
@@ -48,16 +52,20 @@ def _find(arguments: argparse.Namespace) -> int:
     """Play seeds with a known fault until one fails."""
     from tests.simulation.known_faults import KNOWN_FAULTS
     from tests.simulation.scenario import plan_of, play
+    from tests.simulation.shrink import shrink
 
     fault = KNOWN_FAULTS[arguments.fault]
     began = time.monotonic()
     seed = arguments.seed or arguments.first or 1
     with fault.put_back():
         while time.monotonic() - began < arguments.seconds:
-            failures = play(plan_of(seed, arguments.engine or fault.engine)).failures
+            plan = plan_of(seed, arguments.engine or fault.engine)
+            failures = play(plan).failures
             if failures:
                 seconds = time.monotonic() - began
                 print(f"found by seed {seed} after {seconds:.0f} s: {failures[0]}")
+                if arguments.smaller:
+                    print(f"made smaller: {shrink(plan, arguments.smaller)}")
                 return 1
             seed += 1
     print("not found")
@@ -89,21 +97,21 @@ def _play_many(arguments: argparse.Namespace) -> int:
         f" {totals['told']:,} times told to begin anew; {len(failed)} failed"
     )
     if failed:
-        _play_one(failed[0].plan.seed, arguments.engine, smaller=True)
+        _play_one(failed[0].plan.seed, arguments.engine, smaller=SHRINKING)
     return int(bool(failed))
 
 
 # one seed
 
 
-def _play_one(seed: int, engine: str, *, smaller: bool) -> int:
+def _play_one(seed: int, engine: str, *, smaller: float) -> int:
     from tests.simulation.scenario import plan_of, play
     from tests.simulation.shrink import shrink
 
     plan = plan_of(seed, engine)
     result = play(plan, traces=True)
     if result.failures and smaller:
-        plan = shrink(plan)
+        plan = shrink(plan, smaller)
         result = play(plan, traces=True)
     print(f"seed {seed}: {plan}\n")
     print("\n".join(result.trace[-TRACED:] if not smaller else _telling(result.trace)))

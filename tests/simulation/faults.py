@@ -23,7 +23,7 @@ Fault = Callable[["Service", Random], bool]
 
 
 def _socket(service: Service, chance: Random) -> Link | None:
-    ends = [client.end for client in service.clients if client.end is not None]
+    ends = [peer.end for peer in service.peers if peer.end is not None]
     return chance.choice(ends).link if ends else None
 
 
@@ -73,7 +73,6 @@ def _stop_node(service: Service, chance: Random) -> bool:
 
     def stopped(_: object) -> None:
         if process.alive:
-            service.check_stopped(member)
             process.kill()
             service.world.after(seconds, member.start)
 

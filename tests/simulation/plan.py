@@ -37,6 +37,7 @@ class Plan:
     engine: str
     nodes: int
     clients: int
+    listeners: int
     threads: int
     """Processes that publish without an event loop."""
     channels: int
@@ -78,6 +79,7 @@ class Plan:
             engine,
             1 if engine == MEMORY else chance.randint(1, 4),
             clients,
+            chance.choice((0, 1, 10)),
             0 if engine == MEMORY else chance.choice((0, 1, 2)),
             chance.randint(1, 4),
             chance.choice((5, 40, 300)),
@@ -95,9 +97,9 @@ class Plan:
     def smaller(self) -> list[Plan]:
         """Return plans with less of one thing."""
         smaller = []
-        for name in ("clients", "nodes", "threads", "channels"):
+        for name in ("clients", "listeners", "nodes", "threads", "channels"):
             number = getattr(self, name)
-            least = 0 if name == "threads" else 1
+            least = 0 if name in ("threads", "listeners") else 1
             if number > least:
                 smaller.append(dataclasses.replace(self, **{name: max(least, number // 2)}))
         if self.faults:

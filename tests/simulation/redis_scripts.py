@@ -20,7 +20,6 @@ class Script:
 
     _lua: Any = None
     """The interpreter of all scripts; they have no globals of their own."""
-    _call: Callable[[Sequence[bytes]], Reply]
 
     def __init__(self, text: bytes) -> None:
         if Script._lua is None:
@@ -32,7 +31,7 @@ class Script:
         self._function = function
 
     _table: Any = None
-    _caller: Callable[[Sequence[bytes]], Reply] = staticmethod(lambda command: None)
+    _caller: Callable[[Sequence[bytes]], Reply]
 
     def __call__(
         self,
@@ -42,9 +41,12 @@ class Script:
     ) -> Reply:
         table = Script._lua.table_from
         Script._caller = staticmethod(run)
-        result = self._function(
-            table(keys), table(arguments), Script._table[b"redis"], Script._table[b"cmsgpack"]
-        )
+        try:
+            result = self._function(
+                table(keys), table(arguments), Script._table[b"redis"], Script._table[b"cmsgpack"]
+            )
+        finally:
+            del Script._caller  # it holds the whole world
         return _to_reply(result)
 
     @staticmethod

@@ -18,6 +18,7 @@ from typing import Any
 import jwt
 
 from realtime.channel_rules import options_of as channel_options
+from realtime.clients.commands.listening import Listener
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import load
 from realtime.engine.redis.broker import MetaSettings
@@ -30,6 +31,7 @@ from realtime.redis.hosts import Timeouts
 from tests.simulation.clients import SimulatedClient
 from tests.simulation.faults import FAULTS, NOT_COUNTED
 from tests.simulation.judge import Judge
+from tests.simulation.listeners import SimulatedListener
 from tests.simulation.members import NodeProcess
 from tests.simulation.network import Network
 from tests.simulation.plan import CONFIRMED, MEMORY, SENTINEL, SHARDS, Plan, PlannedFault
@@ -75,11 +77,15 @@ def play(plan: Plan, *, traces: bool = False) -> Result:
     """Play a plan, and judge it."""
     gc.disable()  # a collection in between would depend on what ran before
     try:
-        with _watched_logs() as defects:
-            return Service(plan, defects, traces=traces).play()
+        return _play(plan, traces)
     finally:
         gc.enable()
         gc.collect()
+
+
+def _play(plan: Plan, traces: bool) -> Result:
+    with _watched_logs() as defects:
+        return Service(plan, defects, traces=traces).play()
 
 
 class Service:
@@ -107,6 +113,7 @@ class Service:
         self.nodes: list[NodeProcess] = []
         self.threads: list[ThreadProcess] = []
         self.clients: list[SimulatedClient] = []
+        self.listeners: list[SimulatedListener] = []
         self.outside = Outside(self.world, "outside")
         self.network.add(self.outside)
         self.counts: dict[str, int] = {}
@@ -117,6 +124,7 @@ class Service:
         self.nodes = [NodeProcess(self, f"node{n}") for n in range(plan.nodes)]
         self.threads = [ThreadProcess(self, f"thread{n}") for n in range(plan.threads)]
         self.clients = [self._client(n) for n in range(plan.clients)]
+        self.listeners = [self._listener(n) for n in range(plan.listeners)]
         world.after(world.random.expovariate(plan.rate), self._publish)
         for fault in plan.faults:
             world.at(fault.at, self._go_wrong, fault)
@@ -136,6 +144,16 @@ class Service:
             channels,
             "kept:all" if chance.random() < 0.3 else "",
         )
+
+    def _listener(self, number: int) -> SimulatedListener:
+        chance = self.world.random
+        channels = chance.sample(self.kept, chance.randint(1, len(self.kept)))
+        return SimulatedListener(self, self.outside, f"listener{number}", channels)
+
+    @property
+    def peers(self) -> list[SimulatedClient | SimulatedListener]:
+        """All that get publications."""
+        return [*self.clients, *self.listeners]
 
     # what the parts of the service ask for
 
@@ -233,7 +251,7 @@ class Service:
     def _judge(self) -> None:
         judge = self.judge
         subscribed = {}
-        for client in self.clients:
+        for client in self.peers:
             if not client.is_settled:
                 judge.fail(f"{client.name} is {client.state.name} and did not come back")
                 continue
@@ -265,12 +283,23 @@ class Service:
                 for client in self.clients
                 if channel in client.subscriptions and client.is_settled
             }
+            expected |= self._listening(channel)
             present = self._present(channel)
             if present is not None and present != expected:
                 self.judge.fail(
                     f"present in {channel} and gone: {sorted(present - expected)}; there and not"
                     f" present: {sorted(expected - present)}"
                 )
+
+    def _listening(self, channel: str) -> set[str]:
+        """Return the IDs of listeners, which do not know them."""
+        return {
+            connection.id
+            for member in self.nodes
+            if member.node is not None
+            for connection in member.node._connections
+            if isinstance(connection, Listener) and channel in connection.session.subscriptions
+        }
 
     def _present(self, channel: str) -> set[str] | None:
         for shard in self.shards:
@@ -297,7 +326,7 @@ class Service:
                 channels |= set(values.get(b"sim:channels:" + uid.encode(), ()))
             wanted = {
                 channel.encode()
-                for client in self.clients
+                for client in self.peers
                 for channel in client.subscriptions
                 if client.is_settled
             }
@@ -305,7 +334,7 @@ class Service:
                 self.judge.fail(f"channels {channels} are listed, and {wanted} have subscribers")
 
     def _stop(self) -> None:
-        for client in self.clients:
+        for client in self.peers:
             client.stop()
         for member in self.nodes:
             if member.process.alive:
@@ -313,13 +342,13 @@ class Service:
         self.world.run(STOPPING)
         for member in self.nodes:
             if member.process.alive:
-                self.check_stopped(member)
+                self._check_stopped(member)
 
-    def check_stopped(self, member: NodeProcess) -> None:
+    def _check_stopped(self, member: NodeProcess) -> None:
         """Check that a node that has stopped left nothing behind."""
         loop = member.process.loop
-        left = [repr(task) for task in loop.tasks] + [repr(timer) for timer in loop.timers]
-        if left and self.world.current is None:
+        left = [*loop.tasks.keys() - member.serving, *loop.timers]
+        if left:
             self.judge.fail(f"{member.name} left {left}")
 
 

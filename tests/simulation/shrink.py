@@ -7,12 +7,9 @@ import time
 from tests.simulation.plan import Plan
 from tests.simulation.scenario import play
 
-SHRINKING = 60.0
-"""Seconds to spend on it."""
 
-
-def shrink(plan: Plan, seconds: float = SHRINKING) -> Plan:
-    """Return a smaller plan that fails, too, after so many seconds at most."""
+def shrink(plan: Plan, seconds: float) -> Plan:
+    """Return a smaller plan that fails, too, after about so many seconds."""
     until = time.monotonic() + seconds
     is_smaller = True
     while is_smaller and time.monotonic() < until:

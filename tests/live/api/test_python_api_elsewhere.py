@@ -149,13 +149,11 @@ def test_unknown_name_is_an_attribute_error() -> None:
         _ = realtime.nope
 
 
-def test_api_of_a_process_that_serves_no_clients_answers_503(
-    client: Client, settings: Settings
-) -> None:
+def test_api_of_a_process_that_serves_no_clients_answers_503(settings: Settings) -> None:
     """Under WSGI, for example."""
     settings.REALTIME = {"api_key": "k"}
 
-    response = client.post(
+    response = Client().post(
         "/api",
         b'{"method":"info"}',
         content_type="application/json",
