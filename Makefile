@@ -5,7 +5,7 @@ HOST ?= 127.0.0.1
 PORT ?= 8000
 # Which example `make example` runs.
 NAME ?= chat
-# For how long `make simulate` plays.
+# For how long `make simulate` plays; FIRST is its first seed, by chance without it.
 SECONDS ?= 60
 # Most of a test's time is waiting, so there are more workers than cores.
 WORKERS ?= 6
@@ -57,8 +57,8 @@ docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation th
 faults: $(VENV)/.installed-dev  ## Play the faults of Redis and write their table; ten minutes.
 	$(BIN)/python -m tests.chaos.fault_table
 
-simulate: $(VENV)/.installed-dev  ## Play faults in a simulated world; SECONDS says for how long.
-	$(BIN)/python -m tests.simulation --seconds $(SECONDS)
+simulate: $(VENV)/.installed-dev  ## Play faults in a simulated world: SECONDS, and FIRST for known seeds.
+	$(BIN)/python -m tests.simulation --seconds $(SECONDS) $(if $(FIRST),--first $(FIRST))
 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation and of the examples anew.
 	$(BIN)/python -m docs.pictures.make
