@@ -27,9 +27,13 @@ def _socket(service: Service, chance: Random) -> Link | None:
     return chance.choice(ends).link if ends else None
 
 
-def _with_socket(change: Callable[[Link, Random], object]) -> Fault:
+def _with(
+    find: Callable[[Service, Random], Link | None], change: Callable[[Link, Random], object]
+) -> Fault:
+    """Return a fault that changes a link, if one is found."""
+
     def fault(service: Service, chance: Random) -> bool:
-        link = _socket(service, chance)
+        link = find(service, chance)
         if link is not None:
             change(link, chance)
         return link is not None
@@ -111,16 +115,6 @@ def _redis_link(service: Service, chance: Random) -> Link | None:
     server = _server(service, chance)
     links = [] if server is None else service.network.links(server.process)
     return chance.choice(links) if links else None
-
-
-def _with_redis_link(change: Callable[[Link, Random], object]) -> Fault:
-    def fault(service: Service, chance: Random) -> bool:
-        link = _redis_link(service, chance)
-        if link is not None:
-            change(link, chance)
-        return link is not None
-
-    return fault
 
 
 def _separate(service: Service, chance: Random) -> bool:
@@ -207,10 +201,10 @@ def _disconnect(service: Service, chance: Random) -> bool:
 
 
 FAULTS: Mapping[str, tuple[Fault, int]] = {
-    "a socket is cut": (_with_socket(lambda link, _: link.cut()), 60),
-    "a socket goes deaf": (_with_socket(lambda link, _: link.deafen()), 3),
+    "a socket is cut": (_with(_socket, lambda link, _: link.cut()), 60),
+    "a socket goes deaf": (_with(_socket, lambda link, _: link.deafen()), 3),
     "a socket stalls": (
-        _with_socket(lambda link, chance: link.stall(chance.uniform(0.1, 10))),
+        _with(_socket, lambda link, chance: link.stall(chance.uniform(0.1, 10))),
         8,
     ),
     "all sockets of a node are cut": (_all_sockets_of_a_node, 1),
@@ -219,9 +213,9 @@ FAULTS: Mapping[str, tuple[Fault, int]] = {
     "a node freezes": (_freeze_node, 2),
     "a clock is set": (_move_clock, 1),
     "a publisher is killed": (_kill_thread, 1),
-    "a connection to Redis is cut": (_with_redis_link(lambda link, _: link.cut()), 8),
+    "a connection to Redis is cut": (_with(_redis_link, lambda link, _: link.cut()), 8),
     "a connection to Redis stalls": (
-        _with_redis_link(lambda link, chance: link.stall(chance.uniform(0.01, 8))),
+        _with(_redis_link, lambda link, chance: link.stall(chance.uniform(0.01, 8))),
         4,
     ),
     "a process is cut off from Redis": (_separate, 2),

@@ -200,10 +200,6 @@ class Link:
             if not end.ended:
                 end._send(self.world, ConnectionResetError("cut"))
 
-    @property
-    def is_open(self) -> bool:
-        return not (self.ends[0].ended and self.ends[1].ended)
-
 
 class Network:
     """Where processes listen, and the links between them."""

@@ -28,6 +28,7 @@ from realtime.engine.redis.servers import ShardServers
 from realtime.engine.redis.shards import Shards
 from realtime.redis.commands import Wait
 from realtime.redis.hosts import Timeouts
+from realtime.serving import run_by_hand
 from tests.simulation.clients import SimulatedClient
 from tests.simulation.faults import FAULTS, NOT_COUNTED
 from tests.simulation.judge import Judge
@@ -36,7 +37,7 @@ from tests.simulation.members import NodeProcess
 from tests.simulation.network import Network
 from tests.simulation.plan import CONFIRMED, MEMORY, SENTINEL, SHARDS, Plan, PlannedFault
 from tests.simulation.redis_server import Shard
-from tests.simulation.threads import ThreadProcess, blocking_calls, result_of
+from tests.simulation.threads import ThreadProcess, blocking_calls
 from tests.simulation.world import Process, World
 
 QUIET = 100.0
@@ -267,7 +268,7 @@ class Service:
         if not self.shards:
             node = self.nodes[0].node
             assert node is not None
-            position = result_of(node.broker.positions([channel]))[0]
+            position = run_by_hand(node.broker.positions([channel]))[0]
             return position.offset, position.epoch
         database = self.shards[self._shard_of(channel)].master.database
         run = f"-{database.replid[:8]}" if self.plan.epoch_per_run else ""

@@ -24,6 +24,7 @@ from realtime.engine.once import Once
 from realtime.engine.redis.engine import RedisStore
 from realtime.errors import EngineUnavailable
 from realtime.payload import check
+from realtime.serving import run_by_hand
 from tests.simulation.network import End
 from tests.simulation.world import Process
 
@@ -67,7 +68,7 @@ class ThreadProcess:
         options = self.service.options_of(channel)
         for attempt in range(RETRIES if insists else 1):
             try:
-                published = result_of(self._member.publish_new(new, options))
+                published = run_by_hand(self._member.publish_new(new, options))
             except EngineUnavailable as error:
                 judge.note(f"{self.name} got no answer for {publishing.number}: {error}")
                 sleep(0.2 * (attempt + 1))
@@ -78,15 +79,6 @@ class ThreadProcess:
             else:
                 judge.acknowledge(publishing, position.offset, position.epoch)
             return
-
-
-def result_of(coroutine: Any) -> Any:
-    """Return the result of a coroutine that does not suspend."""
-    try:
-        coroutine.send(None)
-    except StopIteration as stop:
-        return stop.value
-    raise AssertionError("a coroutine of a blocking store suspended")
 
 
 def _wait(process: Process, seconds: float | None) -> Callable[[], None]:

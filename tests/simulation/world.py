@@ -69,10 +69,6 @@ class World:
         """Call something in a while."""
         heapq.heappush(self._events, (self.now + seconds, next(self._count), callback, args))
 
-    def chance(self, probability: float) -> bool:
-        """Return whether something happens that has this probability."""
-        return self.random.random() < probability
-
     def run(self, seconds: float) -> None:
         """Let time pass."""
         until = self.now + seconds
