@@ -142,7 +142,9 @@ class Judge:
     def _check_order(self, view: View) -> None:
         soonest, publishings = float("inf"), self.publishings
         for number in reversed(view.numbers):
-            publishing = publishings[number]
+            publishing = publishings.get(number)
+            if publishing is None:
+                continue  # `deliver` has said so
             if publishing.began > soonest:
                 self.fail(
                     f"{view.client} was delivered {number} of {view.channel} before one that was"
