@@ -17,6 +17,7 @@ from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
 from tests.engine.redis_bench import (
     CLUSTER,
     KINDS,
+    MODEL,
     ONE_REDIS,
     PARTITIONS,
     Pair,
@@ -25,6 +26,7 @@ from tests.engine.redis_bench import (
 )
 from tests.redis_cluster import RedisCluster
 from tests.redis_server import RedisServer
+from tests.simulation.served_redis import ServedRedis
 from tests.unit.parts import Clock
 
 MEMORY, MEMORY_CLUSTER = "memory", "memory-cluster"
@@ -49,6 +51,14 @@ def redis_servers(
     other.kill()
 
 
+@pytest.fixture(scope="session")
+def redis_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServer]:
+    """The model of Redis, behind a socket."""
+    model = ServedRedis(tmp_path_factory.mktemp("model")).start()
+    yield model
+    model.kill()
+
+
 ServersOf = Callable[[str], Sequence[RedisServer]]
 """Gives the servers for a kind of bench."""
 
@@ -63,6 +73,8 @@ def servers_of(request: pytest.FixtureRequest) -> ServersOf:
             return cluster.servers
         if kind == PARTITIONS:
             return [request.getfixturevalue("lone_cluster")]
+        if kind == MODEL:
+            return [request.getfixturevalue("redis_model")]
         servers: list[RedisServer] = request.getfixturevalue("redis_servers")
         return servers
 
@@ -77,21 +89,21 @@ def open_bench(
     return redis_bench(kind, servers_of(kind), meta=MetaSettings(lifetime=meta_lifetime))
 
 
-@pytest.fixture(params=[MEMORY, *KINDS])
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL])
 async def engine(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, started and announced; the test moves the time."""
     async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
-@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS])
+@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS, MODEL])
 async def clustered(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine with a cluster, started and announced; the test moves the time."""
     async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
-@pytest.fixture(params=[MEMORY, *KINDS])
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL])
 async def forgetful(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, with unused positions forgotten after META_LIFETIME."""
     async with open_bench(request.param, servers_of, META_LIFETIME) as bench:
@@ -128,7 +140,7 @@ async def own(own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench)
     return bench
 
 
-@pytest.fixture(params=KINDS)
+@pytest.fixture(params=[*KINDS, MODEL])
 async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
     """Two engines of each kind with the same prefix."""
     one = await open_redis(request.param, prefix=unique)

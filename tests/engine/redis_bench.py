@@ -31,6 +31,8 @@ LAYER_WITHOUT_REDIS = pytest.mark.filterwarnings("ignore:unclosed <StreamWriter:
 to the garbage collector. Our own connections are no such streams."""
 
 ONE_REDIS, TWO_STEPS, SHARDS = "redis", "redis-two-steps", "redis-shards"
+MODEL = "redis-model"
+"""The model of Redis that the simulation runs on."""
 PARTITIONS = "redis-partitions"
 """A cluster behind one address."""
 CLUSTER = "redis-cluster"
