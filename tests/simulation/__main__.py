@@ -1,6 +1,7 @@
 """Run seeds: `make simulate SECONDS=60`, or `python -m tests.simulation --seed 7` for one of them.
 
-A seed that fails is made smaller, and its trace is printed. The exit status is 1 if one failed.
+A seed that fails is made smaller, and its trace is printed; `--keep NAME` keeps its plan, and many
+seeds are played after all kept plans. The exit status is 1 if one failed.
 """
 
 from __future__ import annotations
@@ -12,6 +13,7 @@ import random
 import sys
 import time
 
+from tests.simulation.kept import keep, kept_plans
 from tests.simulation.runs import begin, results
 
 SHRINKING = 60.0
@@ -30,8 +32,8 @@ def main() -> int:
     if arguments.fault:
         return _find(arguments)
     if arguments.seed is not None:
-        return _play_one(arguments.seed, arguments.engine, smaller=arguments.smaller)
-    return _play_many(arguments)
+        return _play_one(arguments)
+    return _play_kept() or _play_many(arguments)
 
 
 def _arguments() -> argparse.Namespace:
@@ -44,6 +46,7 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument(
         "--smaller", type=float, default=0, metavar="SECONDS", help="shrink a failure"
     )
+    parser.add_argument("--keep", default="", metavar="NAME", help="keep the plan of a failure")
     parser.add_argument("--processes", type=int, default=os.cpu_count())
     return parser.parse_args()
 
@@ -97,24 +100,38 @@ def _play_many(arguments: argparse.Namespace) -> int:
         f" {totals['told']:,} times told to begin anew; {len(failed)} failed"
     )
     if failed:
-        _play_one(failed[0].plan.seed, arguments.engine, smaller=SHRINKING)
+        arguments.seed, arguments.smaller = failed[0].plan.seed, SHRINKING
+        _play_one(arguments)
     return int(bool(failed))
+
+
+def _play_kept() -> int:
+    from tests.simulation.scenario import play
+
+    failed = 0
+    for name, plan in kept_plans():
+        for failure in play(plan).failures:
+            print(f"kept plan {name!r} failed: {failure}", flush=True)
+            failed = 1
+    return failed
 
 
 # one seed
 
 
-def _play_one(seed: int, engine: str, *, smaller: float) -> int:
+def _play_one(arguments: argparse.Namespace) -> int:
     from tests.simulation.scenario import plan_of, play
     from tests.simulation.shrink import shrink
 
-    plan = plan_of(seed, engine)
+    plan = plan_of(arguments.seed, arguments.engine)
     result = play(plan, traces=True)
-    if result.failures and smaller:
-        plan = shrink(plan, smaller)
+    if result.failures and arguments.smaller:
+        plan = shrink(plan, arguments.smaller)
         result = play(plan, traces=True)
-    print(f"seed {seed}: {plan}\n")
-    print("\n".join(result.trace[-TRACED:] if not smaller else _telling(result.trace)))
+    if result.failures and arguments.keep:
+        keep(arguments.keep, plan)
+    print(f"seed {arguments.seed}: {plan}\n")
+    print("\n".join(_telling(result.trace) if arguments.smaller else result.trace[-TRACED:]))
     digest = hashlib.sha256("\n".join(result.trace).encode()).hexdigest()
     print(f"\n{len(result.trace)} steps, digest {digest[:16]}; {result.counts}")
     for failure in result.failures:

@@ -1,7 +1,7 @@
 """Ten faults that this service had, or nearly had: with each of them, some seeds must fail.
 
-They were chosen before the judge was written. Each puts the mistake back into the product, for the
-length of a block; `python -m tests.simulation --fault NAME` runs seeds until one fails.
+Each puts the mistake back into the product, for the length of a block;
+`python -m tests.simulation --fault NAME` runs seeds until one fails.
 """
 
 from __future__ import annotations
