@@ -139,6 +139,7 @@ class RedisServer:
             *("--bind", "127.0.0.1", "--dir", str(self.directory)),
             *("--save", "", "--appendonly", "yes" if self._persistent else "no"),
             *("--appendfsync", "always"),
+            *("--repl-diskless-sync-delay", "0"),  # 5 s by default, to serve several replicas
             *(("--requirepass", self.password) if self.password else ()),
             *self._arguments,
         ]
