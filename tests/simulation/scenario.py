@@ -77,11 +77,13 @@ def plan_of(seed: int, engine: str = "") -> Plan:
 def play(plan: Plan, *, traces: bool = False) -> Result:
     """Play a plan, and judge it."""
     gc.disable()  # a collection in between would depend on what ran before
+    gc.freeze()  # the collection after the run need not look at what was there before it
     try:
         return _play(plan, traces)
     finally:
-        gc.enable()
         gc.collect()
+        gc.unfreeze()
+        gc.enable()
 
 
 def _play(plan: Plan, traces: bool) -> Result:

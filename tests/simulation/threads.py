@@ -276,6 +276,8 @@ def blocking_calls(service: Service) -> Iterator[None]:
             mock.patch("realtime.redis.pool.SimpleQueue", SimulatedQueue),
             mock.patch.object(parser, "_socket_can_read", lambda socket, _: socket.is_readable),
             mock.patch.object(parser, "_socket_is_closed", lambda socket: socket.is_closed),
+            # each connection asks for it: a file, read and parsed
+            mock.patch.object(redis.utils, "get_lib_version", return_value=redis.__version__),
         ):
             yield
     finally:
