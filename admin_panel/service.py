@@ -45,11 +45,11 @@ from realtime.operators.service_activity import ServiceActivity, activity
 from realtime.pages.page_config import endpoint
 from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
 from realtime.protocol.v2.codes import CLOSES
-from realtime.server_api import operations, overview
+from realtime.server_api import operations
 from realtime.server_api.arguments import Position
+from realtime.server_api.connections import Subscribers, as_subscribers
 from realtime.server_api.durable import Overview, PendingRows
-from realtime.server_api.functions import Channels
-from realtime.server_api.overview import Subscribers
+from realtime.server_api.queries import Channels
 from realtime.serving import serving
 
 from .answering import Unavailable, answering, unanswered
@@ -174,9 +174,7 @@ def subscribers(channels: Sequence[str]) -> Subscribers:
         Unavailable: the service does not answer.
     """
     names = list(channels)
-    return overview.as_subscribers(
-        names, read(lambda member: operations.subscribers(member, names))
-    )
+    return as_subscribers(names, read(lambda member: operations.subscribers(member, names)))
 
 
 def connections(user: str) -> SurveyResult[ConnectionsAnswer]:

@@ -4,7 +4,7 @@
 
     publish("chat:lobby", {"text": "hi"})
 
-The functions are in `server_api.publishing`, `functions` and `overview`; they are loaded at first
+The functions are in `server_api.publishing`, `queries` and `connections`; they are loaded at first
 use, so that importing a pure module of this package needs neither Django nor settings.
 """
 
@@ -39,25 +39,7 @@ if TYPE_CHECKING:
         subscribe,
         unsubscribe,
     )
-    from realtime.server_api.functions import (
-        achannels,
-        ahistory,
-        ahistory_remove,
-        ainfo,
-        aposition,
-        apositions,
-        apresence,
-        apresence_stats,
-        channels,
-        history,
-        history_remove,
-        info,
-        position,
-        positions,
-        presence,
-        presence_stats,
-    )
-    from realtime.server_api.overview import (
+    from realtime.server_api.connections import (
         Connection,
         Connections,
         Subscribers,
@@ -77,6 +59,24 @@ if TYPE_CHECKING:
         broadcast,
         publish,
         publish_many,
+    )
+    from realtime.server_api.queries import (
+        achannels,
+        ahistory,
+        ahistory_remove,
+        ainfo,
+        aposition,
+        apositions,
+        apresence,
+        apresence_stats,
+        channels,
+        history,
+        history_remove,
+        info,
+        position,
+        positions,
+        presence,
+        presence_stats,
     )
     from realtime.tokens import observer_token
     from realtime.typed.declaring import TypedChannel, TypedChannels, channel
@@ -140,7 +140,7 @@ __all__ = [
     "unsubscribe",
 ]
 
-_OVERVIEW = (
+_CONNECTIONS = (
     "Connection",
     "Connections",
     "Subscribers",
@@ -173,8 +173,8 @@ _PUBLISHING = (
     "publish_many",
 )
 _MODULES = {
-    **dict.fromkeys(__all__, "realtime.server_api.functions"),
-    **dict.fromkeys(_OVERVIEW, "realtime.server_api.overview"),
+    **dict.fromkeys(__all__, "realtime.server_api.queries"),
+    **dict.fromkeys(_CONNECTIONS, "realtime.server_api.connections"),
     **dict.fromkeys(_BLOCKS, "realtime.server_api.blocks"),
     **dict.fromkeys(_CONNECTING, "realtime.server_api.connecting"),
     **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),

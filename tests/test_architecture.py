@@ -48,11 +48,11 @@ ROOMS = (
     "realtime.clients.commands",
     "realtime.operators.explaining",
     "realtime.clients",
-    "realtime.server_api.functions",
+    "realtime.server_api.queries",
     "realtime.server_api.blocks",
     "realtime.server_api.connecting",
     "realtime.server_api.publishing",
-    "realtime.server_api.overview",
+    "realtime.server_api.connections",
     "realtime.operators.following",
     "realtime.serving",
     # outside of the core

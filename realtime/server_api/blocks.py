@@ -1,4 +1,4 @@
-"""Blocked users, as plain functions; what holds for all is in `functions`.
+"""Blocked users, as plain functions; what holds for all is in `queries`.
 
 docs/limits.md.
 """

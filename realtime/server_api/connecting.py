@@ -1,4 +1,4 @@
-"""What the site does to connections, as plain functions; what holds for all is in `functions`.
+"""What the site does to connections, as plain functions; what holds for all is in `queries`.
 
 Each takes a user, and can be narrowed to one connection: by the ID of its client, which hooks,
 signals and `connections` give, or by its session.

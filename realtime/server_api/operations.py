@@ -1,7 +1,7 @@
 """Rules of the server API: one coroutine for each method, on a member of the service.
 
 They check; the member sends, and says what the arguments mean. Data are payloads, and results are
-messages. `methods` speaks bytes above this, and `functions` Python objects: both keep the same
+messages. `methods` speaks bytes above this, and `queries` Python objects: both keep the same
 rules. What acts on users returns the names of the nodes that are silent: they do it when they are
 back.
 

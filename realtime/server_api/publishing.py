@@ -1,4 +1,4 @@
-"""Publishing as plain functions; what holds for all functions is said in `functions`.
+"""Publishing as plain functions; what holds for all functions is said in `queries`.
 
 docs/protocol.md, 6.4.
 """

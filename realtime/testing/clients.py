@@ -10,7 +10,7 @@ from unittest.mock import ANY
 from realtime.errors import Disconnect
 from realtime.protocol.messages import Method, StreamPosition
 from realtime.protocol.v1.numbers import PushType
-from realtime.server_api.functions import ClientInfo, PresenceStats
+from realtime.server_api.queries import ClientInfo, PresenceStats
 from realtime.testing.credentials import Credentials
 from realtime.testing.outbox import Published
 from realtime.testing.results import (

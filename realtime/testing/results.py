@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from realtime.protocol.messages import StreamPosition
-from realtime.server_api.functions import ClientInfo
+from realtime.server_api.queries import ClientInfo
 from realtime.testing.outbox import Published
 
 

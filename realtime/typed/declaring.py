@@ -13,7 +13,7 @@ from asgiref.sync import sync_to_async
 from realtime.config import sources
 from realtime.hooks.registry import registry
 from realtime.protocol.messages import HistoryResult
-from realtime.server_api import functions, publishing
+from realtime.server_api import publishing, queries
 from realtime.server_api.arguments import AsyncPublishOptions, Position, PublishOptions
 from realtime.serving import serving
 from realtime.typed.contract import Adapter, Mismatch
@@ -92,12 +92,12 @@ class TypedChannel(Generic[S, A]):
         Raises:
             BadRequest: code 107, as said.
         """
-        reading = functions.reading(self.name, **options)
+        reading = queries.reading(self.name, **options)
         return self._decoded(serving.call(reading, async_name="ahistory"))
 
     async def ahistory(self, **options: Unpack[HistoryOptions]) -> list[S | A]:
         """Return the data of what the channel keeps. Async version of `history`."""
-        result = await serving.acall(functions.reading(self.name, **options))
+        result = await serving.acall(queries.reading(self.name, **options))
         if self._declaration.received.may_query:
             return await sync_to_async(self._decoded)(result)
         return self._decoded(result)

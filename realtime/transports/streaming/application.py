@@ -47,7 +47,7 @@ from realtime.transports.handshake import (
 )
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
-from realtime.transports.streaming import deferred, event_request, events, receivers, stream
+from realtime.transports.streaming import deferred, event_request, events, receivers, response
 from realtime.transports.streaming.first_frame import (
     EMPTY_REQUEST,
     KEY,
@@ -65,8 +65,8 @@ from realtime.transports.streaming.formats import (
     UNI_SSE,
     Format,
 )
+from realtime.transports.streaming.response import STREAM_HEADERS
 from realtime.transports.streaming.sessions import StreamSessions
-from realtime.transports.streaming.stream import STREAM_HEADERS
 
 TEXT = "text/plain; charset=utf-8"
 
@@ -226,7 +226,7 @@ async def _serve(
         await receivers.serve(node, exchange, response_format, opening, first_frame, headers)
         return
     sessions = None if is_unidirectional else request.sessions
-    await stream.serve(node, sessions, exchange, response_format, opening, first_frame, headers)
+    await response.serve(node, sessions, exchange, response_format, opening, first_frame, headers)
 
 
 # listeners

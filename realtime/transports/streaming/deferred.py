@@ -30,8 +30,8 @@ from realtime.payload import escape
 from realtime.protocol.messages import ChannelName
 from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.streaming.formats import Format
+from realtime.transports.streaming.response import STREAM_HEADERS
 from realtime.transports.streaming.sessions import new_session
-from realtime.transports.streaming.stream import STREAM_HEADERS
 from realtime.transports.streaming.transport import StreamTransport
 
 logger = logging.getLogger("realtime.client")

@@ -39,7 +39,7 @@ from realtime.transports.streaming.deferred import (
     refusal,
 )
 from realtime.transports.streaming.formats import EVENTS
-from realtime.transports.streaming.stream import STREAM_HEADERS
+from realtime.transports.streaming.response import STREAM_HEADERS
 
 _STATUSES = {
     BadRequest.code: 400,

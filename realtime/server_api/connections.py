@@ -1,6 +1,6 @@
-"""Overview of the whole service for operators, as plain functions.
+"""Nodes, and the connections of users and channels at all of them, as plain functions.
 
-They raise what `server_api.functions` raise, and have async versions, too. Where all nodes are
+They raise what `server_api.queries` raise, and have async versions, too. Where all nodes are
 asked, the result names those that do not answer within a second. With Redis each step of the survey
 may wait up to `redis_read_timeout`, besides.
 """

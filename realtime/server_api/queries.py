@@ -1,4 +1,4 @@
-"""The server API as plain functions, for Django code: views, signals, tasks, shells.
+"""Presence, history, positions and channels as plain functions, for views, signals and tasks.
 
 Each function reaches every process of the service. It has an async version, whose name begins with
 "a", for coroutines. The sync functions are for threads without an event loop, such as synchronous
