@@ -206,6 +206,33 @@ async def test_frozen_server_is_left_when_another_one_has_its_slots(
 
 
 @needs_redis_7
+async def test_names_are_unsubscribed_at_a_server_that_is_left(tmp_path: Path, unique: str) -> None:
+    """A replica takes subscribers, too: of both servers, each message would come twice."""
+    cluster = RedisCluster(tmp_path, replicas=1).start()
+    ear = Ear(cluster.servers[0])
+    try:
+        name, other = names(unique)[0], f"{names(unique)[0]}other"
+        await ear.subscribe(name)
+        await ear.subscribe(other)
+        primary = cluster.owner(slot_of(name))
+        replica = cluster.servers[3 + cluster.servers.index(primary)]
+
+        # as a server says that has not heard of a failover
+        ear.cluster.map.moved(slot_of(name), ("127.0.0.1", replica.port))
+        ear.cluster.on_loaded()
+        await eventually(lambda: bool(ear.restored))
+
+        await eventually(lambda: run(primary, "PUBSUB", "SHARDNUMSUB", name, other)[1::2] == [0, 0])
+        run(primary, "SPUBLISH", name, "1")
+        run(primary, "SPUBLISH", other, "2")
+        await eventually(lambda: (other, b"2") in ear.messages)
+        assert ear.messages == [(name, b"1"), (other, b"2")]
+    finally:
+        await ear.close()
+        cluster.kill()
+
+
+@needs_redis_7
 async def test_cluster_that_was_made_anew_at_the_same_addresses_is_used(
     tmp_path: Path, unique: str
 ) -> None:
