@@ -54,6 +54,10 @@ SHOWN_OF_DIGEST = 8
 """Characters by which operators tell login sessions apart."""
 
 
+def _drop(message: bytes) -> None:
+    """Take a push of a client that is closing."""
+
+
 class Client:
     """One connection."""
 
@@ -118,7 +122,7 @@ class Client:
             overflow=self.close,
         )
         self.push = self.outbox.append
-        """Queue an encoded push."""
+        """Queue an encoded push; drop it once closing has begun."""
         self.renewals = Renewals(self, node, self.session)
         self.subscriptions = ClientSubscriptions(
             self, node, self.session, self.outbox, self.renewals
@@ -307,6 +311,7 @@ class Client:
         if self.session.closing:
             return
         self.session.closing = True
+        self.push = _drop  # feeds still have the client until it has left them
         self.node.user_limits.closing(self)
         self.node.flood_debts.closing(self)
         self.renewals.close()
@@ -341,7 +346,7 @@ class Client:
             await asyncio.sleep(0)
             if disconnect is not None:
                 if self.transport.ends_with_push and (push := self.codec.disconnect(disconnect)):
-                    self.push(push)
+                    self.outbox.append(push)
                 self.outbox.flush()
                 await self.transport.close(*self.codec.closing(disconnect))
             # publications still come while the client leaves, and no one is there to read them

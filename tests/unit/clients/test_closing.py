@@ -146,6 +146,18 @@ async def test_nothing_published_after_the_close_began_is_sent(node: Node) -> No
     assert socket.published == [1]
 
 
+async def test_nothing_published_after_a_disconnect_was_acknowledged_is_sent(node: Node) -> None:
+    socket = Socket()
+    await socket.subscribe("a")
+    await publish(node, PLAIN, 1)
+    await node.disconnect_user("")
+    await publish(node, PLAIN, 2)
+    socket.let_out(100)
+    await socket.task
+    assert socket.published == [1]
+    assert socket.sent[-1] == FORCED
+
+
 async def test_nothing_follows_the_close_frame_while_the_peer_has_not_answered() -> None:
     sent: list[Mapping[str, Any]] = []
 
