@@ -346,7 +346,7 @@ class Client:
             await asyncio.sleep(0)
             if disconnect is not None:
                 if self.transport.ends_with_push and (push := self.codec.disconnect(disconnect)):
-                    self.outbox.append(push)
+                    self.outbox.append_last(push)
                 self.outbox.flush()
                 await self.transport.close(*self.codec.closing(disconnect))
             # publications still come while the client leaves, and no one is there to read them

@@ -208,10 +208,18 @@ class ClientOutbox:
                 self._move_limit(backlog)
 
     def close(self) -> None:
-        """Drop all messages, also those that are queued later, and the reference to the client."""
+        """Drop all messages, also those that are queued later, and the reference to the client.
+
+        Only `append_last` still has an effect.
+        """
         self._batch = self._flusher.empty
         self._most = self._limit = self._reserved = 0
         self._overflow = None
+
+    def append_last(self, message: bytes) -> None:
+        """Queue the message that says why the connection ends: a slow client gets it, too."""
+        self._most = self._limit = sys.maxsize
+        self.append(message)
 
     def reserve(self, size: int, most: int) -> bool:
         """Make room for a part of a message that does not make the client slow.

@@ -13,7 +13,7 @@ from realtime.node.node import Node
 from realtime.protocol.protobuf_frames import frame_message
 from realtime.protocol.v2 import client_pb2
 from realtime.transports.streaming.application import Streaming
-from tests.unit.parts import Clock, eventually
+from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.transports.emulation.parts import open_node
 from tests.unit.transports.streaming.visits import Visit
 
@@ -111,6 +111,25 @@ def reply_in(chunk: bytes) -> client_pb2.Reply:
     reply = client_pb2.Reply.FromString(chunk[size:])
     assert frame_message(chunk[size:]) == chunk
     return reply
+
+
+async def test_client_that_reads_slowly_is_told_so(clock: Clock) -> None:
+    async with open_node(clock, **OPTIONS, client_queue_max_size=1000) as node:
+        connect = b'{"id":1,"connect":{}}\n{"id":2,"subscribe":{"channel":"news"}}'
+        stream = Visit(Streaming(), node, HTTP_STREAM, "", connect)
+        await stream.until('"subscribe":{}')
+        (client,) = node.hub.clients.values()
+        stream.may_send.clear()
+        for number in range(30):
+            await node.publish("news", data(f'"{number:0>90}"'), node.config.channel)
+            await turns()
+        await eventually(client.is_closing)
+        stream.may_send.set()
+        await stream.serving
+
+    *_, first, last = map(json.loads, stream.text.splitlines())
+    assert first["push"]["pub"]["data"].strip("0") == ""
+    assert last["push"]["disconnect"] == {"code": 3008, "reason": "slow"}
 
 
 # first frames
