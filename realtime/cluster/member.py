@@ -73,6 +73,8 @@ class NewPublication(msgspec.Struct, frozen=True, gc=False):
     """The version of what it shows, if that has versions."""
     expect: StreamPosition | None = None
     """The top of the channel without which it is not published; the epoch "" is any."""
+    after: Once | None = None
+    """The key of the publication before it; see `Outgoing.after`."""
 
 
 class Member:
@@ -174,7 +176,7 @@ class Member:
         expect: StreamPosition | int | None = new.expect
         if isinstance(expect, StreamPosition) and not expect.epoch:
             expect = expect.offset
-        return Outgoing(new.channel, publication, options, new.once, new.version, expect)
+        return Outgoing(new.channel, publication, options, new.once, new.version, expect, new.after)
 
     def _publication(
         self,

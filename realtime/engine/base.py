@@ -142,6 +142,9 @@ class Outgoing(Struct, frozen=True, gc=False):
     """Only in channels with history: it is published if this is the top, with its epoch or the
     offset alone. Asked after `once`, before `version`: a repetition has its first answer, and what
     is not published leaves no version."""
+    after: Once | None = None
+    """Only with `once`: the key of the publication before it. If the engine refused that one, it
+    refuses this one, too, so that the two keep their order."""
 
 
 class Published(Struct, frozen=True, gc=False):

@@ -8,7 +8,8 @@ Invariants:
 - A row is deleted only after the engine has answered for it. A relay that dies in between leaves
   the row, and the next one repeats it: with the same idempotency key, so nothing is published.
   So does a row whose deletion PostgreSQL lost in a crash: the relay does not wait for its disk.
-- Rows of a channel go out in the order of their ids. One relay at a time works on a channel.
+- Rows of a channel go out in the order of their ids. One relay at a time works on a channel. Those
+  of one round trip name the row before them, so that Redis refuses them if it refused that one.
 - Where the engine is away, rows stay as they are. Only a refusal counts as an attempt.
 - Shards take turns, so a busy one keeps none of the others waiting.
 - Rows that were changed by hand so that no relay would read them are parked, once a minute; those
@@ -30,11 +31,13 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from django.db import connections
+from msgspec.structs import replace
 
 from realtime.cluster.member import NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine import factory
 from realtime.engine.base import Published
+from realtime.engine.once import Once
 from realtime.errors import EngineUnavailable, Error, InternalError, NotServing
 from realtime.metrics import Outage
 from realtime.pending import invalid_rows, reading, shards
@@ -227,16 +230,19 @@ class RelayThread(threading.Thread):
         ready: list[tuple[NewPublication, ChannelOptions]] = []
         tried: list[Pending] = []
         refusals = Refusals()
+        before: dict[str, Once | None] = {}
         for row in rows:
             if row.channel in refusals.waiting:
                 continue
             try:
-                new = publication_of(row)
+                new = replace(publication_of(row), after=before.get(row.channel))
                 ready.append((new, check_kept(new, config)))
             except (Error, ValueError, TypeError) as error:
                 refusals.add(row, error)
             else:
                 tried.append(row)
+                if new.version is None:  # one that is not newer leaves no key
+                    before[row.channel] = new.once
         outcomes: list[Published | EngineUnavailable] = []
         if ready:
             try:

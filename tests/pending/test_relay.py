@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from datetime import timedelta
+from typing import Any
 
 import pytest
 from django.core.checks import run_checks
@@ -12,6 +13,8 @@ from django.core.management.base import CommandError
 import realtime
 from realtime.checks import TAG
 from realtime.config import sources
+from realtime.engine.redis.broker import RedisStreams
+from realtime.engine.redis.redis_bus import ShardRequest
 from realtime.errors import BadRequest
 from realtime.pending import reading, retries, shards
 from realtime.pending import relay as module
@@ -112,6 +115,45 @@ def undeclared() -> Iterator[None]:
     yield
     declarations.replace(before)
     sources.configuration.declare(declarations if before else None)
+
+
+@pytest.mark.parametrize("channel", ["orders:1", "plain:1"])
+def test_rows_behind_one_that_redis_refuses_wait_for_it(
+    relay: Relaying,
+    options: Callable[..., None],
+    monkeypatch: pytest.MonkeyPatch,
+    channel: str,
+) -> None:
+    options(namespaces=[*NAMESPACES, {"name": "plain"}])
+    request = RedisStreams._request
+
+    def refused_once(streams: RedisStreams, *args: Any, **options: Any) -> ShardRequest:
+        """As if memory was freed between the first row and the second."""
+        monkeypatch.setattr(RedisStreams, "_request", request)
+        refusal = "return redis.error_reply('OOM command not allowed')"
+        return ShardRequest(0, (b"EVAL", refusal, 0))
+
+    for number in range(3):
+        realtime.publish(channel, number, durable=True)
+    monkeypatch.setattr(RedisStreams, "_request", refused_once)
+    relay.look(1)
+    assert Pending.objects.count() == 3
+
+    Relay.objects.update(held="")
+    relay.rested()
+    relay.look(1)
+    assert not Pending.objects.exists()
+    if channel == "orders:1":
+        assert data(channel) == [0, 1, 2]
+
+
+def test_row_of_an_old_version_does_not_hold_back_those_behind_it(relay: Relaying) -> None:
+    realtime.publish("orders:1", 2, version=2)
+    realtime.publish("orders:1", 1, version=1, durable=True)
+    realtime.publish("orders:1", 3, version=3, durable=True)
+    relay.look(1)
+    assert data("orders:1") == [2, 3]
+    assert not Pending.objects.exists()
 
 
 def test_row_of_a_type_that_changed_goes_out(

@@ -151,15 +151,20 @@ class RedisStreams:
         if not sends:
             to = ""
         once_keys = () if once is None else (self._keys.once(channel, once.digest(channel)),)
+        after = outgoing.after
+        after_keys = () if after is None else (self._keys.once(channel, after.digest(channel)),)
         if not outgoing.options.keeps_history:
             beside = self._meta.wait is not None
             if once is None:
                 return ShardRequest(shard, (servers.publish, to, data), None, beside)
-            call = ScriptCall(servers.send_once, once_keys, (data, to, once.lifetime))
+            call = ScriptCall(
+                servers.send_once, (*once_keys, *after_keys), (data, to, once.lifetime)
+            )
             return ShardRequest(shard, call, None, beside)
         keys = (*self._keys.stream(channel), *once_keys)
         if servers.asks_sentinels(shard):
             keys = (*keys, self._redis.seal)
+        keys = (*keys, *after_keys)
         call = ScriptCall(servers.append, keys, self._arguments(outgoing, data, to))
         return ShardRequest(shard, call, self._meta.wait)
 
@@ -180,6 +185,8 @@ class RedisStreams:
         if once is None and outgoing.version is None and expect is None:
             return arguments
         arguments += (0 if once is None else once.lifetime, *(outgoing.version or ("", "")))
+        if outgoing.after is not None:
+            return (*arguments, "", "", 1)
         if isinstance(expect, StreamPosition):
             return (*arguments, expect.offset, expect.epoch)
         return arguments if expect is None else (*arguments, expect, "")

@@ -16,6 +16,7 @@
 -- KEYS[3]  epoch of streams without publications, string
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- the next  only with Sentinels: the seal, as in seal.lua
+-- the last  only with ARGV[14]: remembers the key of the publication before this one
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
@@ -28,11 +29,12 @@
 -- ARGV[9]  only with an idempotency key: seconds to remember it; "0": there is none
 -- ARGV[10] only with a version: the number, decimal digits without leading zeros; "": there is none
 -- ARGV[11] only with a version: its epoch; "": any
--- ARGV[12] only with an expected top: its offset, decimal digits
+-- ARGV[12] only with an expected top: its offset, decimal digits; "": any top
 -- ARGV[13] only with an expected top: its epoch, as this script returns it; "": any
+-- ARGV[14] "1": publish only if the publication before this one was made
 -- returns  {offset, epoch, 1 if nothing was published because the key was used before, the top is
 --          another, or the version is not newer, or 0}; READONLY where another server has become the
---          master
+--          master; BEHIND where the publication before this one was not made
 -- every look-up and every conversion of a number counts: this runs for each publication
 local call, keys, args, sub = redis.call, KEYS, ARGV, string.sub
 -- so late in seconds may publications renew the expiry of the meta, and so much longer it lives
@@ -55,6 +57,10 @@ local offset = tonumber(meta[1] or 0)
 if not offset then
   return redis.error_reply('ERR the top offset of the stream is not a number')
 end
+-- below this line are writes: a full Redis may refuse one publication, and have room for the next
+if args[14] and not call('GET', keys[#keys]) then
+  return redis.error_reply('BEHIND the publication before this one was not made')
+end
 local run = ''
 if args[6] == '1' then
   local info = call('INFO', 'replication')
@@ -76,7 +82,8 @@ if not epoch then
   end
 end
 -- as text, because Lua's numbers have 53 bits
-if args[12] and (args[12] ~= (meta[1] or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
+if args[12] and args[12] ~= ''
+  and (args[12] ~= (meta[1] or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
   if not meta[2] and (lost or args[4] ~= '0') then
     call('HSET', keys[2], 'e', epoch)
     if args[4] ~= '0' then
