@@ -14,7 +14,7 @@ import sys
 import time
 
 from tests.simulation.kept import keep, kept_plans
-from tests.simulation.runs import begin, results
+from tests.simulation.runs import Played, begin, results
 
 SHRINKING = 60.0
 """Seconds to spend on making a seed smaller that failed among many."""
@@ -42,6 +42,9 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--first", type=int, help="the first seed; default: by chance")
     parser.add_argument("--seed", type=int, help="play this seed alone, and print its trace")
     parser.add_argument("--engine", default="", help="where streams live, whatever the seed says")
+    parser.add_argument(
+        "--relays", action="store_true", default=None, help="with relays, whatever the seed says"
+    )
     parser.add_argument("--fault", default="", help="put a known fault back, and find it")
     parser.add_argument(
         "--smaller", type=float, default=0, metavar="SECONDS", help="shrink a failure"
@@ -62,7 +65,7 @@ def _find(arguments: argparse.Namespace) -> int:
     seed = arguments.seed or arguments.first or 1
     with fault.put_back():
         while time.monotonic() - began < arguments.seconds:
-            plan = plan_of(seed, arguments.engine or fault.engine)
+            plan = plan_of(seed, arguments.engine or fault.engine, relays=fault.relays)
             failures = play(plan).failures
             if failures:
                 seconds = time.monotonic() - began
@@ -86,7 +89,8 @@ def _play_many(arguments: argparse.Namespace) -> int:
     totals = dict.fromkeys(("faults", "deliveries", "published", "told"), 0)
     failed = []
     number = 0
-    for result in results(first, arguments.seconds, arguments.engine, arguments.processes):
+    played = Played(first, arguments.seconds, arguments.engine, arguments.relays)
+    for result in results(played, arguments.processes):
         number += 1
         for name in totals:
             totals[name] += getattr(result, name)
@@ -123,7 +127,7 @@ def _play_one(arguments: argparse.Namespace) -> int:
     from tests.simulation.scenario import plan_of, play
     from tests.simulation.shrink import shrink
 
-    plan = plan_of(arguments.seed, arguments.engine)
+    plan = plan_of(arguments.seed, arguments.engine, relays=arguments.relays)
     result = play(plan, traces=True)
     if result.failures and arguments.smaller:
         plan = shrink(plan, arguments.smaller)

@@ -7,16 +7,20 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from random import Random
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
+from realtime.channel_rules import CONTROL
 from realtime.errors import Disconnect
-from realtime.node.node import Node
+from tests.simulation.checks import CLAIM
 from tests.simulation.network import Link
+from tests.simulation.plan import CLUSTER
+from tests.simulation.redis_cluster import Cluster, ClusterShard
 from tests.simulation.redis_server import RedisServer, Shard
 
 if TYPE_CHECKING:
     from tests.simulation.members import NodeProcess
     from tests.simulation.scenario import Service
+    from tests.simulation.site import Writer
     from tests.simulation.threads import ThreadProcess
 
 Fault = Callable[["Service", Random], bool]
@@ -119,7 +123,9 @@ def _redis_link(service: Service, chance: Random) -> Link | None:
 
 def _separate(service: Service, chance: Random) -> bool:
     server = _server(service, chance)
-    members: list[NodeProcess | ThreadProcess] = [*service.nodes, *service.threads]
+    members: list[NodeProcess | ThreadProcess | Writer] = [*service.nodes, *service.threads]
+    if service.site is not None:
+        members += service.site.writers
     process = chance.choice(members).process
     if server is None or not process.alive:
         return False
@@ -144,15 +150,23 @@ def _restart_redis(service: Service, chance: Random) -> bool:
     keeps = chance.choice(("all", "all", "saved", "nothing"))
     if keeps == "saved" and not service.plan.epoch_per_run:
         keeps = "all"
+    if keeps != "all":
+        service.wishes.lose()
+    service.judge.may_lose_keys |= keeps != "all"
     shard.restart(keeps, chance.uniform(0.05, 4))
     return True
 
 
 def _fail_over(service: Service, chance: Random) -> bool:
     shard = _shard(service, chance)
-    if shard is None or shard.replica is None or not shard.is_well:
+    if shard is None or not shard.may_fail_over:
         return False
-    shard.fail_over(chance.choice(("planned", "lost")), chance.uniform)
+    ways = shard.failovers if service.plan.epoch_per_run else shard.failovers[:1]
+    how = chance.choice(ways)
+    if how == "lost":
+        service.wishes.lose()
+    service.judge.may_lose_keys |= service.cluster is None or how != "planned"
+    shard.fail_over(how, chance.uniform)
     return True
 
 
@@ -171,7 +185,24 @@ def _evict(service: Service, chance: Random) -> bool:
     keys = [key for key in expiries if b":once:" not in key]
     if shard is None or not keys:
         return False
-    shard.master.evict(chance.choice(keys))
+    key = chance.choice(keys)
+    if CONTROL.encode() in key:
+        service.wishes.lose()
+    shard.master.evict(key)
+    return True
+
+
+def _lose_claim(service: Service, chance: Random) -> bool:
+    claims = [
+        (shard, key)
+        for shard in service.shards
+        for key in shard.master.database.values
+        if CLAIM in key
+    ]
+    if not claims:
+        return False
+    shard, key = chance.choice(claims)
+    shard.master.evict(key)
     return True
 
 
@@ -181,23 +212,78 @@ def _save(service: Service, chance: Random) -> bool:
     return bool(service.shards)
 
 
-def _at_a_node(service: Service, chance: Random, work: Callable[[Node], Any]) -> bool:
-    member = chance.choice(service.nodes)
-    if member.node is None or not member.process.alive:
-        return False
-    member.do(work)
-    return True
-
-
 def _unsubscribe(service: Service, chance: Random) -> bool:
     user, channel = chance.choice(service.clients).name, chance.choice(service.kept)
-    return _at_a_node(service, chance, lambda node: node.unsubscribe_user(user, channel))
+    member = chance.choice(service.nodes)
+    return member.do(lambda node: service.wishes.unsubscribe(member, node, user, channel))
 
 
 def _disconnect(service: Service, chance: Random) -> bool:
     user = chance.choice(service.clients).name
     again = Disconnect(4001, "come back", reconnect=True)
-    return _at_a_node(service, chance, lambda node: node.disconnect_user(user, again))
+    member = chance.choice(service.nodes)
+    return member.do(lambda node: service.wishes.disconnect(member, node, user, again))
+
+
+def _read_slowly(*intervals: float) -> Fault:
+    """Return the fault of a client that reads one piece in an interval, or nothing with 0."""
+
+    def fault(service: Service, chance: Random) -> bool:
+        peers = [peer for peer in service.peers if peer.end is not None]
+        if not peers:
+            return False
+        peer = chance.choice(peers)
+        assert peer.end is not None
+        service.judge.slow.add(peer.name)
+        peer.end.read_slowly(chance.choice((1.0, 5.0, 20.0)), chance.choice(intervals))
+        return True
+
+    return fault
+
+
+def _slot(
+    service: Service, chance: Random
+) -> tuple[Cluster, int, ClusterShard, ClusterShard] | None:
+    """Return a slot that may move: the cluster, the slot, its shard, and another one."""
+    cluster = service.cluster
+    if cluster is None:
+        return None
+    slot = chance.choice(cluster.slots)
+    source = cluster.owner(slot)
+    target = chance.choice([shard for shard in cluster.shards if shard is not source])
+    if not (source.is_well and target.is_well) or slot in source.master.moving:
+        return None
+    return cluster, slot, source, target
+
+
+def _move_slot(service: Service, chance: Random) -> bool:
+    found = _slot(service, chance)
+    if found is not None:
+        cluster, slot, _, target = found
+        cluster.begin_move(slot, target, chance)
+    return found is not None
+
+
+def _move_slots_at_once(service: Service, chance: Random) -> bool:
+    found = _slot(service, chance)
+    if found is None:
+        return False
+    cluster, slot, source, target = found
+    of_source = sorted(each for each in cluster.slots if cluster.owner(each) is source)
+    begin = of_source.index(slot)
+    some = of_source[begin : begin + chance.randint(1, 4)]
+    cluster.move_at_once(
+        [each for each in some if each not in source.master.moving], target, chance
+    )
+    return True
+
+
+def _stay_behind(service: Service, chance: Random) -> bool:
+    if service.cluster is None:
+        return False
+    server = chance.choice(service.cluster.servers)
+    server.stale_until = service.world.now + chance.choice((1.0, 5.0, 10.0))
+    return True
 
 
 FAULTS: Mapping[str, tuple[Fault, int]] = {
@@ -224,10 +310,39 @@ FAULTS: Mapping[str, tuple[Fault, int]] = {
     "Redis fails over": (_fail_over, 2),
     "Redis forgets its scripts": (_forget_scripts, 3),
     "Redis evicts a key": (_evict, 1),
+    "a claim is lost": (_lose_claim, 3),
+    "a client reads nothing": (_read_slowly(0.0), 6),
+    "a client reads slowly": (_read_slowly(0.03, 0.1, 0.5), 6),
     "a user is unsubscribed": (_unsubscribe, 6),
     "a user is disconnected": (_disconnect, 6),
 }
 """By name: the fault, and how often it is drawn."""
 
-NOT_COUNTED = {"a socket stalls", "a connection to Redis stalls", "a user is unsubscribed"}
+CLUSTER_FAULTS: Mapping[str, tuple[Fault, int]] = {
+    "a slot moves key by key": (_move_slot, 5),
+    "slots move at once": (_move_slots_at_once, 2),
+    "a server has an old map of slots": (_stay_behind, 1),
+}
+"""As FAULTS; of a Redis Cluster."""
+
+ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS}
+
+SLOW = {"a client reads nothing", "a client reads slowly"}
+"""They alone neither delay nor close another client."""
+SPARES_SESSIONS = {
+    "a socket is cut",
+    "a clock is set",
+    "a publisher is killed",
+    "Redis forgets its scripts",
+    "a user is unsubscribed",
+    "a user is disconnected",
+}
+"""They alone let no session be forgotten, nor its claim."""
+NOT_COUNTED = {*SLOW, "a socket stalls", "a connection to Redis stalls", "a user is unsubscribed"}
 """Delays and wishes are no faults."""
+
+
+def kinds_of(engine: str) -> Mapping[str, int]:
+    """Return what may go wrong with an engine, and how often."""
+    faults = ALL_FAULTS if engine == CLUSTER else FAULTS
+    return {name: weight for name, (_, weight) in faults.items()}

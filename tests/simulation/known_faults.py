@@ -1,4 +1,4 @@
-"""Ten faults that this service had, or nearly had: with each of them, some seeds must fail.
+"""Faults that this service had, or nearly had: with each of them, some seeds must fail.
 
 Each puts the mistake back into the product, for the length of a block;
 `python -m tests.simulation --fault NAME` runs seeds until one fails.
@@ -6,7 +6,9 @@ Each puts the mistake back into the product, for the length of a block;
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+import asyncio
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 from typing import Any, NamedTuple
 from unittest import mock
@@ -18,7 +20,12 @@ from realtime.clients.subscriptions import ClientSubscriptions
 from realtime.engine.base import Outgoing
 from realtime.engine.redis.broker import RedisStreams
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.node.control import ControlHandler
 from realtime.node.feed import ChannelFeed, encode
+from realtime.node.outbox import ClientOutbox
+from realtime.pending.models import Pending
+from realtime.pending.publications import publication_of
+from realtime.pending.relay import RelayThread, Round
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.redis.connection import Connection
 from realtime.redis.pool import BlockingPool
@@ -26,7 +33,10 @@ from realtime.streams import recovery
 from realtime.streams.follower import StreamFollower
 from realtime.streams.order import StreamOrder
 from realtime.streams.recovery import Recovered
-from tests.simulation.plan import ONE, SENTINEL
+from realtime.transports.emulation.incoming import IncomingFrames
+from realtime.transports.emulation.owning_node import Claims
+from realtime.transports.emulation.relay_messages import RelayLink
+from tests.simulation.plan import MEMORY, ONE, SENTINEL
 
 
 class KnownFault(NamedTuple):
@@ -35,6 +45,8 @@ class KnownFault(NamedTuple):
     engine: str
     """Where it shows; "": everywhere."""
     put_back: Callable[[], AbstractContextManager[Any]]
+    relays: bool | None = None
+    """Whether it shows where there are relays; None: anywhere."""
 
 
 async def _nothing(*_: object) -> None:
@@ -190,7 +202,100 @@ def _not_caught_up() -> AbstractContextManager[Any]:
     return mock.patch.object(StreamFollower, "resume", resume)
 
 
+def _never_slow() -> AbstractContextManager[Any]:
+    """A client that reads nothing stays, and what waits for it grows."""
+    return mock.patch.object(ClientOutbox, "_overrun", _ignore)
+
+
+@contextmanager
+def _applied_late() -> Iterator[None]:
+    """A call of the server API returns before its node has done what it asks for."""
+
+    async def apply(handler: ControlHandler, message: Any) -> None:
+        if (rest := handler._begin(message)) is not None:
+            handler._spawn(rest)
+
+    with mock.patch.object(ControlHandler, "apply", apply):
+        yield
+
+
+@contextmanager
+def _relayed_again() -> Iterator[None]:
+    """Frames for a session of another node are sent again if it does not answer soon."""
+    deliver = RelayLink.deliver
+
+    async def again(link: RelayLink, *question: Any) -> bool:
+        try:
+            async with asyncio.timeout(0.05):
+                return await deliver(link, *question)
+        except TimeoutError:
+            return await deliver(link, *question)
+
+    with mock.patch.object(RelayLink, "deliver", again):
+        yield
+
+
+@contextmanager
+def _claims_ignored() -> Iterator[None]:
+    """A node begins a session although another one has claimed it."""
+
+    async def claim(claims: Claims, session: str) -> str:
+        return claims._node.uid
+
+    with mock.patch.object(Claims, "claim", claim):
+        yield
+
+
+@contextmanager
+def _newest_first() -> Iterator[None]:
+    """Frames that wait for the one before them are handled in the wrong order."""
+    handle = IncomingFrames._handle
+
+    async def reversed_(incoming: IncomingFrames) -> None:
+        incoming._frames = _Stack(incoming._frames)
+        await handle(incoming)
+
+    with mock.patch.object(IncomingFrames, "_handle", reversed_):
+        yield
+
+
+class _Stack(deque[bytes]):
+    def popleft(self) -> bytes:
+        return self.pop()
+
+
+@contextmanager
+def _deleted_early() -> Iterator[None]:
+    """A relay deletes rows, and publishes them then."""
+    publish = RelayThread._publish
+
+    def delete_first(relay: RelayThread, rows: Sequence[Pending]) -> Round:
+        if rows:
+            Pending.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        return publish(relay, rows)
+
+    with mock.patch.object(RelayThread, "_publish", delete_first):
+        yield
+
+
+def _rows_without_keys() -> AbstractContextManager[Any]:
+    """A row that is repeated is published again."""
+
+    def without_key(row: Pending) -> Any:
+        return replace(publication_of(row), once=None)
+
+    return mock.patch("realtime.pending.relay.publication_of", without_key)
+
+
+def _rows_overtaken() -> AbstractContextManager[Any]:
+    """Rows behind one that Redis refuses are published in the same round trip."""
+    return mock.patch("realtime.pending.relay.replace", lambda new, after: new)
+
+
 KNOWN_FAULTS: Mapping[str, KnownFault] = {
+    "a row is deleted before it is published": KnownFault("", _deleted_early, True),
+    "a row has no key of its own": KnownFault("", _rows_without_keys, True),
+    "rows overtake one that Redis refuses": KnownFault("", _rows_overtaken, True),
     "acknowledged publications are lost in a planned failover": KnownFault(SENTINEL, _unsealed),
     "pushes come before the reply": KnownFault("", _pushed_early),
     "publications overtake each other after NOSCRIPT": KnownFault(ONE, _repeated_at_once),
@@ -203,4 +308,9 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "a repeated publication is published twice": KnownFault(ONE, _keys_ignored),
     "a reply is taken for that of another command": KnownFault(ONE, _replies_left_unread),
     "nothing is made up for after a loss of pub/sub": KnownFault(ONE, _not_caught_up),
+    "a client that reads nothing is never closed": KnownFault("", _never_slow),
+    "an unsubscribe is acknowledged before it is done": KnownFault(MEMORY, _applied_late),
+    "frames are relayed to their session twice": KnownFault(ONE, _relayed_again),
+    "a session has two owners": KnownFault(ONE, _claims_ignored),
+    "frames of a session change places": KnownFault("", _newest_first),
 }

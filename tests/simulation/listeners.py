@@ -15,10 +15,11 @@ from urllib.parse import urlencode
 
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
+from realtime.transports.streaming.application import EVENTS_PATH
 from tests.simulation.clients import State, Subscription
-from tests.simulation.members import EVENTS
+from tests.simulation.http_server import Request
 from tests.simulation.network import End
-from tests.simulation.world import Process
+from tests.simulation.wires import Exchange
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Service
@@ -31,17 +32,14 @@ DEFAULT_RETRY = 3.0
 class SimulatedListener:
     """One EventSource, until `stop`."""
 
-    def __init__(
-        self, service: Service, process: Process, name: str, channels: Sequence[str]
-    ) -> None:
+    def __init__(self, service: Service, name: str, channels: Sequence[str]) -> None:
         self._service = service
         self._world = service.world
         self._judge = service.judge
-        self._process = process
         self.name = name
         self.subscriptions = {name: Subscription(name, True) for name in channels}
         self.state = State.AWAY
-        self._end: End | None = None
+        self._exchange: Exchange | None = None
         self._run = 0
         self._last_id = ""
         self._retry = DEFAULT_RETRY
@@ -53,7 +51,7 @@ class SimulatedListener:
     @property
     def end(self) -> End | None:
         """Its end of the connection, if there is one."""
-        return self._end
+        return None if self._exchange is None else self._exchange.end
 
     @property
     def is_settled(self) -> bool:
@@ -69,26 +67,24 @@ class SimulatedListener:
     def _connect(self, run: int) -> None:
         if run == self._run and self.state is State.AWAY:
             self.state = State.CONNECTING
-            self._process.spawn(self._open(run))
             self._world.after(HEARTBEAT_TIMEOUT, self._check_heard, run)
-
-    async def _open(self, run: int) -> None:
-        kind, node = self._service.any_node()
-        try:
-            end, _ = await self._service.network.open(
-                self._process, lambda: _Response(self, run), (kind, node, EVENTS)
+            self._bytes, self._is_first = b"", True
+            self._heard_at = self._world.now
+            query = [("channel", channel) for channel in self.subscriptions]
+            query.append(("token", self._service.token(self.name, "")))
+            headers = ((b"last-event-id", self._last_id.encode()),) if self._last_id else ()
+            request = Request("GET", EVENTS_PATH, query=urlencode(query).encode(), headers=headers)
+            self._exchange = Exchange(
+                self._service,
+                request,
+                lambda piece: self.receive(run, piece),
+                lambda status: self._answered(run, status),
             )
-        except OSError:
-            self.ended(run)
-            return
-        if run != self._run:
-            end.abort()
-            return
-        self._end, self._bytes, self._is_first = end, b"", True
-        self._heard_at = self._world.now
-        query = [("channel", channel) for channel in self.subscriptions]
-        query.append(("token", self._service.token(self.name, "")))
-        end.write((urlencode(query).encode(), self._last_id.encode()))
+
+    def _answered(self, run: int, status: int) -> None:
+        if status not in (0, 200):
+            self._judge.fail(f"{self.name} was answered {status}")
+        self.ended(run)
 
     def _check_heard(self, run: int) -> None:
         if run != self._run:
@@ -102,27 +98,27 @@ class SimulatedListener:
     def ended(self, run: int) -> None:
         """Come back with the last ID."""
         if run == self._run and self.state is not State.GONE:
-            if self._end is not None:
-                self._end.abort()
-                self._end = None
+            if self._exchange is not None:
+                self._exchange.abort()
+                self._exchange = None
             self._come_back(self._retry)
 
     def stop(self) -> None:
         """Close the EventSource."""
-        if self._end is not None:
-            self._end.abort()
-        self._end = None
+        if self._exchange is not None:
+            self._exchange.abort()
+        self._exchange = None
         self._run += 1
         self.state = State.GONE
 
     # events
 
-    def receive(self, run: int, pieces: Sequence[bytes]) -> None:
+    def receive(self, run: int, piece: bytes) -> None:
         """Take bytes of the response."""
         if run != self._run:
             return
         self._heard_at = self._world.now
-        *events, self._bytes = (self._bytes + b"".join(pieces)).split(b"\n\n")
+        *events, self._bytes = (self._bytes + piece).split(b"\n\n")
         for event in events:
             self._take(event)
 
@@ -139,6 +135,7 @@ class SimulatedListener:
             self._is_first = False
             self.state = State.CONNECTED
             for channel, position in self._positions().items():
+                self._judge.enter(self.name, channel)
                 if not self.subscriptions[channel].active:
                     self._begin(channel, position)
         kind = fields.get(b"event", b"").decode()
@@ -150,7 +147,9 @@ class SimulatedListener:
         elif b"data" in fields:
             channel = kind or next(iter(self.subscriptions))
             position = self._positions()[channel]
-            self._judge.deliver(self.name, channel, int(fields[b"data"]), position.offset)
+            offset = 0 if position.offset == self.subscriptions[channel].offset else position.offset
+            self.subscriptions[channel].offset = position.offset
+            self._judge.deliver(self.name, channel, int(fields[b"data"]), offset)
 
     def _positions(self) -> dict[str, StreamPosition]:
         known = event_ids.decode(self._last_id, self.subscriptions)
@@ -158,21 +157,5 @@ class SimulatedListener:
 
     def _begin(self, channel: str, position: StreamPosition) -> None:
         self.subscriptions[channel].active = True
+        self.subscriptions[channel].offset = position.offset
         self._judge.begin_view(self.name, channel, position.offset, position.epoch)
-
-
-class _Response:
-    """The listener's side of one connection."""
-
-    def __init__(self, listener: SimulatedListener, run: int) -> None:
-        self._listener = listener
-        self._run = run
-
-    def connection_made(self, transport: End) -> None:
-        pass
-
-    def data_received(self, data: Sequence[bytes]) -> None:
-        self._listener.receive(self._run, data)
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._listener.ended(self._run)

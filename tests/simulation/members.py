@@ -1,9 +1,10 @@
 """Nodes: processes that serve clients, each with a real node and a real engine.
 
     clients ══ frames ══► NodeSocket ─► Dispatcher ─► Node ─► RedisEngine ══ bytes ══► RedisServer
+    clients ══ requests ══► ServerExchange ─► SockJS, Streaming ─► Node
 
 What daphne does around a node is modelled: a socket hands frames to the dispatcher, one after
-another, and ends. Everything behind the dispatcher is the product.
+another, and ends. Everything behind the dispatcher and the server of HTTP is the product.
 """
 
 from __future__ import annotations
@@ -15,18 +16,19 @@ from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
 
 from realtime.clients.client import Client
-from realtime.clients.commands.listening import Listener, ListenRequest, listen
 from realtime.clients.dispatch import Dispatcher
 from realtime.engine.base import Engine
 from realtime.engine.redis.engine import RedisEngine
-from realtime.errors import Disconnect, DisconnectServerError, EngineUnavailable
-from realtime.node.hooks import NO_HANDSHAKE
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.payload import check
+from realtime.pending.rows import Rows
 from realtime.protocol.frames import Frame
-from realtime.protocol.v2.events import RETRY, EventCodecs, retry
-from realtime.transports.streaming.event_request import read
+from realtime.transports.emulation.sessions import Sessions
+from realtime.transports.sockjs.application import SockJS
+from realtime.transports.streaming.application import Streaming
 from tests.simulation.clients import Close
+from tests.simulation.http_server import HTTP, ServerExchange
 from tests.simulation.network import End
 from tests.simulation.plan import MEMORY
 from tests.simulation.world import Process
@@ -34,8 +36,6 @@ from tests.simulation.world import Process
 if TYPE_CHECKING:
     from tests.simulation.scenario import Service
 
-EVENTS = "events"
-"""Where a node answers listeners."""
 CLOSE_TIMEOUT = 3.0
 """Seconds that a peer has to answer a close."""
 START_PAUSE = 1.0
@@ -50,7 +50,12 @@ class NodeProcess:
         self.name = name
         self.place = ("node", name)
         self.node: Node | None = None
-        self.event_codecs = EventCodecs()
+        self.is_daphne = service.world.random.random() < 0.5
+        """Which server of HTTP it has; see `http_server`."""
+        self.streaming = Streaming()
+        self.sockjs = SockJS(None)
+        self.rows: Rows | None = None
+        """With a relay, where the site has a database."""
         self.serving: set[asyncio.Task[None]] = set()
         """Of the sockets: a server of WebSockets ends them, and not the node."""
         self.process: Process
@@ -61,6 +66,7 @@ class NodeProcess:
         self.process = Process(self.service.world, self.name)
         self.service.network.add(self.process)
         self.node = None
+        self.streaming, self.sockjs = Streaming(), SockJS(None)
         self.serving = set()
         self.process.spawn(self._start())
 
@@ -79,25 +85,54 @@ class NodeProcess:
             else:
                 break
         self.node = node
+        if (site := self.service.site) is not None:
+            self.rows = Rows(site.serving(site.config))
+            await self.rows.start(node)
         listen_at = self.service.network.listen
         listen_at(self.process, self.place, lambda: NodeSocket(self), is_bytes=False)
-        events = (*self.place, EVENTS)
-        listen_at(self.process, events, lambda: ListenerResponse(self), is_bytes=False)
+        requests = (*self.place, HTTP)
+        listen_at(self.process, requests, lambda: ServerExchange(self), is_bytes=False)
 
     async def stop(self) -> None:
         """Stop as at SIGTERM, and end the process."""
         node, self.node = self.node, None
         if node is not None:
+            if self.rows is not None:
+                self.rows.begin_stop(node)
             await node.stop()
+            if self.rows is not None:
+                await self.rows.stop()
+
+    # sessions of SockJS
+
+    @property
+    def sessions(self) -> Sessions | None:
+        """The sessions of the last node that served here; None before the first request."""
+        objects = self.sockjs._sessions._objects
+        return next(iter(objects.values()), None)
+
+    @property
+    def open_sessions(self) -> list[str]:
+        """The sessions that have not ended."""
+        sessions = {} if self.sessions is None else self.sessions._sessions
+        return [name for name, session in sessions.items() if session._last is None]
+
+    def gives(self, name: str) -> bool:
+        """Return whether a session gives messages to its client now."""
+        return self.sessions is not None and self.sessions._sessions[name].ready
+
+    # the server API
 
     def publish(self, channel: str) -> None:
         """Publish through the server API of this process."""
         self.do(lambda node: self._publish(node, channel))
 
-    def do(self, work: Callable[[Node], Coroutine[Any, Any, None]]) -> None:
-        """Do something at the node, unless it does not serve."""
-        if self.node is not None and self.process.alive:
-            self.process.spawn(self._try(work, self.node))
+    def do(self, work: Callable[[Node], Coroutine[Any, Any, None]]) -> bool:
+        """Do something at the node; return False if it does not serve."""
+        if self.node is None or not self.process.alive:
+            return False
+        self.process.spawn(self._try(work, self.node))
+        return True
 
     async def _try(self, work: Callable[[Node], Coroutine[Any, Any, None]], node: Node) -> None:
         with contextlib.suppress(EngineUnavailable):
@@ -114,71 +149,26 @@ class NodeProcess:
             judge.acknowledge(publishing, position.offset, position.epoch)
 
 
-class Carrier:
-    """The node's side of a connection: a transport of a client; see `outbox.Transport`."""
+class NodeSocket:
+    """One WebSocket: what daphne and its consumer do. A transport; see `outbox.Transport`."""
 
-    name = ""
+    name = "websocket"
     session = ""
     ends_with_push = False
     ready = True
-    backlog = 0
 
-    def __init__(self) -> None:
+    def __init__(self, member: NodeProcess) -> None:
+        self._member = member
         self._end: End | None = None
         self._is_lost = False
         self._until_lost: asyncio.Future[None] | None = None
+        self._frames: deque[bytes] = deque()
+        self._arrived: asyncio.Future[None] | None = None
 
     # from the network
 
     def connection_made(self, transport: End) -> None:
         self._end = transport
-
-    def connection_lost(self, error: Exception | None) -> None:
-        self._is_lost = True
-        self.lost()
-        if self._until_lost is not None and not self._until_lost.done():
-            self._until_lost.set_result(None)
-
-    def lost(self) -> None:
-        """Learn that the peer is gone."""
-
-    # from the node
-
-    def write(self, item: object) -> None:
-        """Send something to the peer."""
-        if self._end is not None:
-            self._end.write(item)
-
-    def send(self, frame: Frame) -> int:
-        self.write(frame.data)
-        return 0
-
-    async def close(self, code: int, reason: str) -> None:
-        if self._end is None or self._is_lost:
-            return
-        if not self.ends_with_push:
-            self.write(Close(code, reason))
-        self._end.close()
-        self._until_lost = asyncio.get_running_loop().create_future()
-        await asyncio.wait([self._until_lost], timeout=CLOSE_TIMEOUT)
-
-    def closed(self) -> None:
-        self._is_lost = True
-
-
-class NodeSocket(Carrier):
-    """One WebSocket: what its consumer does."""
-
-    name = "websocket"
-
-    def __init__(self, member: NodeProcess) -> None:
-        super().__init__()
-        self._member = member
-        self._frames: deque[bytes] = deque()
-        self._arrived: asyncio.Future[None] | None = None
-
-    def connection_made(self, transport: End) -> None:
-        super().connection_made(transport)
         node = self._member.node
         if node is None:
             transport.abort()
@@ -189,11 +179,42 @@ class NodeSocket(Carrier):
 
     def data_received(self, data: list[bytes]) -> None:
         self._frames.extend(data)
-        self.lost()
+        self._wake()
 
-    def lost(self) -> None:
+    def connection_lost(self, error: Exception | None) -> None:
+        self._is_lost = True
+        self._wake()
+        if self._until_lost is not None and not self._until_lost.done():
+            self._until_lost.set_result(None)
+
+    def _wake(self) -> None:
         if self._arrived is not None and not self._arrived.done():
             self._arrived.set_result(None)
+
+    # from the node
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that have not left."""
+        return 0 if self._end is None or self._is_lost else self._end.backlog
+
+    def send(self, frame: Frame) -> int:
+        end = self._end
+        if end is None or self._is_lost:
+            return 0
+        end.write(frame.data)
+        return end.backlog
+
+    async def close(self, code: int, reason: str) -> None:
+        if self._end is None or self._is_lost:
+            return
+        self._end.write(Close(code, reason))
+        self._end.close()
+        self._until_lost = asyncio.get_running_loop().create_future()
+        await asyncio.wait([self._until_lost], timeout=CLOSE_TIMEOUT)
+
+    def closed(self) -> None:
+        self._is_lost = True
 
     async def _serve(self, node: Node) -> None:
         codec, _, is_final = node.codecs.negotiate(b"", ())
@@ -210,43 +231,3 @@ class NodeSocket(Carrier):
                     await self._arrived
         finally:
             client.close(None)
-
-
-class ListenerResponse(Carrier):
-    """One response of a listener: what the server of HTTP does around `listen`."""
-
-    name = "sse"
-    ends_with_push = True
-
-    def __init__(self, member: NodeProcess) -> None:
-        super().__init__()
-        self._member = member
-        self._listener: Listener | None = None
-
-    def connection_made(self, transport: End) -> None:
-        super().connection_made(transport)
-        if self._member.node is None:
-            transport.abort()
-
-    def data_received(self, data: list[Any]) -> None:
-        node, codecs = self._member.node, self._member.event_codecs
-        for query, last_id in data:
-            if node is None or self._listener is not None:
-                return
-            headers = [(b"last-event-id", last_id)] if last_id else []
-            request = read({"headers": headers}, query)
-            self._listener = Listener(node, self, codecs.shared(False), NO_HANDSHAKE)
-            node.spawn(self._listen(self._listener, request))
-
-    async def _listen(self, listener: Listener, request: ListenRequest) -> None:
-        try:
-            await listen(listener, request, self._member.event_codecs, self._begin)
-        except (EngineUnavailable, Disconnect):
-            listener.close(DisconnectServerError())
-
-    async def _begin(self) -> None:
-        self.write(retry(*RETRY))
-
-    def lost(self) -> None:
-        if self._listener is not None:
-            self._listener.close(None)

@@ -14,6 +14,9 @@ States of a link, and the events that lead to them:
     OPEN, STALLED ── deafen ──► DEAF
     OPEN, STALLED ── cut, close, abort ──► ENDED
     DEAF ── close, abort ──► ENDED for that end alone
+
+An end may read slowly, or nothing, for a while: what is sent to it waits. What waits beyond
+`KERNEL` is the backlog of the other end.
 """
 
 from __future__ import annotations
@@ -33,6 +36,9 @@ SLOW = 0.02
 SPLIT = 0.05
 """One in so many pieces of bytes arrives as two."""
 
+
+KERNEL = 1000
+"""Bytes that are under way, or in the buffers of both hosts; a process has the others left."""
 
 PING_TIMEOUT = 50.0
 """Seconds until a server of WebSockets finds that a peer answers none of its pings."""
@@ -70,12 +76,35 @@ class End(asyncio.Transport):
         """What has come while the link is stalled."""
         self._clear_at = 0.0
         """When the last that was sent to this end arrives."""
+        self.unread = 0
+        """Bytes that were sent to this end, and that its process has not read; not of Redis."""
+        self._slow_until = 0.0
+        self._interval = 0.0
+        """Seconds between two pieces that a slow process reads; 0: it reads nothing."""
+        self.on_room: Callable[[], object] | None = None
+        """Is called when the other process has read something."""
+
+    # slow readers
+
+    @property
+    def backlog(self) -> int:
+        """Bytes that were written and have not left."""
+        return max(0, self.peer.unread - KERNEL)
+
+    def read_slowly(self, seconds: float, interval: float) -> None:
+        """Read one piece in each interval for a while, or nothing with an interval of 0."""
+        self._slow_until = max(self._slow_until, self.link.world.now + seconds)
+        self._interval = interval
+
+    # writing
 
     def write(self, data: Any) -> None:
         """Send to the other end."""
         link = self.link
         if self.ended or not data:
             return
+        if not link.is_bytes and type(data) is bytes:
+            self.peer.unread += len(data)
         if link.is_deaf:
             return
         world = link.world
@@ -99,17 +128,31 @@ class End(asyncio.Transport):
         link = self.link
         if self.ended or link.is_deaf or not self.process.alive:
             return
-        if self._held or link.stalled_until > link.world.now:
+        now = link.world.now
+        if self._held or link.stalled_until > now or self._slow_until > now:
             if not self._held:
-                link.world.at(link.stalled_until, self._release)
+                link.world.at(self._reads_at(), self._release)
             self._held.append(data)
             return
         self._take(data)
 
+    def _reads_at(self) -> float:
+        """Return when the process reads the next piece, while something holds it."""
+        now, stalled_until = self.link.world.now, self.link.stalled_until
+        if stalled_until > now:
+            return stalled_until
+        return min(self._slow_until, now + self._interval) if self._interval else self._slow_until
+
     def _release(self) -> None:
-        link = self.link
-        if link.stalled_until > link.world.now:
-            link.world.at(link.stalled_until, self._release)
+        world = self.link.world
+        if self.link.stalled_until > world.now:
+            world.at(self.link.stalled_until, self._release)
+            return
+        if self._slow_until > world.now:
+            if self._interval:
+                self._take(self._held.pop(0))
+            if self._held:
+                world.at(self._reads_at(), self._release)
             return
         held, self._held = self._held, []
         for data in held:
@@ -127,8 +170,17 @@ class End(asyncio.Transport):
 
     def _read(self) -> None:
         arrived, self._arrived = self._arrived, []
-        if not self.ended and arrived:
-            self.receiver.data_received(b"".join(arrived) if self.link.is_bytes else arrived)
+        if self.ended or not arrived:
+            return
+        if self.link.is_bytes:
+            self.receiver.data_received(b"".join(arrived))
+            return
+        for data in arrived:
+            if type(data) is bytes:
+                self.unread -= len(data)
+        if (on_room := self.peer.on_room) is not None and not self.peer.ended:
+            self.peer.process.call(on_room)
+        self.receiver.data_received(arrived)
 
     def _lose(self, error: Exception | None) -> None:
         if self.ended:

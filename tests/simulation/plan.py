@@ -7,15 +7,30 @@ from __future__ import annotations
 
 import dataclasses
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 MEMORY, ONE, SHARDS, SENTINEL, CONFIRMED = "memory", "one", "shards", "sentinel", "confirmed"
+CLUSTER = "cluster"
 """Where streams live: in the process; in one Redis; in two; in a Redis with a replica and
-Sentinels, without and with waiting for the replica."""
+Sentinels, without and with waiting for the replica; in a Redis Cluster."""
 
-ENGINES: Mapping[str, int] = {MEMORY: 1, ONE: 4, SHARDS: 2, SENTINEL: 3, CONFIRMED: 1}
+ENGINES: Mapping[str, int] = {
+    MEMORY: 1,
+    ONE: 4,
+    SHARDS: 2,
+    SENTINEL: 3,
+    CONFIRMED: 1,
+    CLUSTER: 2,
+}
 """How often each is played."""
+
+SMALL_QUEUE = 10_000
+"""Bytes for which clients are slow; twice as many are recovered at most."""
+
+RELAYED = 0.15
+"""The share of plans with relays."""
+DATABASES = ("postgresql", "postgresql", "sqlite")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,30 +61,67 @@ class Plan:
     """Whether the option is on, without which a Redis must lose nothing, or everything."""
     position_checks: bool
     """Whether nodes compare positions with the engine's, which mends what else went wrong."""
+    over_http: float
+    """Share of the clients that use streams and SockJS over HTTP."""
+    queue_size: int
+    """Unsent bytes after which a client is slow."""
+    response_size: int
+    """Bytes after which a streaming response of SockJS ends."""
     rate: float
     """Publications a second, on average."""
     length: float
     """Seconds with load and faults."""
     faults: Sequence[PlannedFault]
+    waits: bool
+    """Whether publishers wait for a replica."""
+    writers: int = 0
+    """Processes of the site that write durable publications; without one there are no relays."""
+    database: str = ""
+    """The kind of the site's database; see `site_database`."""
 
     @classmethod
-    def of(cls, seed: int, kinds: Mapping[str, int], engine: str = "") -> Plan:
+    def of(
+        cls,
+        seed: int,
+        kinds_of: Callable[[str], Mapping[str, int]],
+        slow: Collection[str],
+        of_relays: Mapping[str, int],
+        engine: str = "",
+        *,
+        relays: bool | None = None,
+    ) -> Plan:
         """Return the plan of a seed.
 
         Args:
-            kinds: what may go wrong, and how often.
+            kinds_of: returns what may go wrong with an engine, and how often.
+            slow: the kinds of slow readers, which some plans have alone.
+            of_relays: what may go wrong besides, where there are relays.
+            relays: whether there are relays; None: the seed decides.
             engine: one of `ENGINES`; "": the seed decides.
         """
         chance = random.Random(seed)
         drawn = chance.choices(list(ENGINES), list(ENGINES.values()))[0]
         engine = engine or drawn
+        kinds = kinds_of(engine)
         clients = chance.choice((2, 8, 60, 150))
+        apart = random.Random(f"{seed} relays")  # so that other plans stay as they are
+        writers, database = apart.choice((1, 2, 4)), apart.choice(DATABASES)
+        has_relays = apart.random() < RELAYED if relays is None else relays
+        if has_relays and engine != MEMORY:
+            kinds = {**kinds, **of_relays}
+            clients = apart.choice((2, 8, 60))
+        else:
+            writers, database = 0, ""
         length = 30.0
         faults = []
         at, pause = 3.0, chance.choice((0.02, 0.04, 0.1, 0.3, 3.0))
         # where everything goes wrong at once, one fault hides what another one does
         number = chance.choice((1, 2, 4, len(kinds)))
         names = chance.sample(list(kinds), number)
+        if chance.random() < 0.08:
+            names = sorted(slow)
+        elif writers and number <= 4:  # otherwise most of the plans had none of them
+            names.append(apart.choice(list(of_relays)))
         weights = [kinds[name] for name in names]
         while (at := at + chance.expovariate(1 / pause)) < length:
             name = chance.choices(names, weights)[0]
@@ -85,9 +137,15 @@ class Plan:
             chance.choice((5, 40, 300)),
             engine in (SENTINEL, CONFIRMED) or chance.random() < 0.5,
             chance.random() < 0.6,
+            chance.choice((0.0, 0.3, 0.3, 1.0)),
+            chance.choice((SMALL_QUEUE, 10_000_000)),
+            chance.choice((1_000, 128 * 1024)),
             chance.choice((2.0, 10.0, 30.0)),
             length,
             tuple(faults),
+            engine == CONFIRMED or (engine == CLUSTER and chance.random() < 0.3),
+            writers,
+            database,
         )
 
     def without(self, first: int, last: int) -> Plan:
@@ -97,9 +155,9 @@ class Plan:
     def smaller(self) -> list[Plan]:
         """Return plans with less of one thing."""
         smaller = []
-        for name in ("clients", "listeners", "nodes", "threads", "channels"):
+        for name in ("clients", "listeners", "nodes", "threads", "channels", "writers"):
             number = getattr(self, name)
-            least = 0 if name in ("threads", "listeners") else 1
+            least = 0 if name in ("threads", "listeners", "writers") else 1
             if number > least:
                 smaller.append(dataclasses.replace(self, **{name: max(least, number // 2)}))
         if self.faults:

@@ -15,8 +15,10 @@ from typing import Any
 
 from tests.simulation.redis_scripts import Script, compiled
 from tests.simulation.redis_values import (
+    FREES,
     NO_ID,
     OK,
+    WRITES,
     WRONG_TYPE,
     Entries,
     Hash,
@@ -61,6 +63,11 @@ class Database:
         self._changed: dict[bytes, None] = {}
         self._scripts: dict[str, Script] = {}
         self._in_script = False
+        self._refusals = 0
+        self._has_written = False
+        """Whether the script has: then it may go on."""
+        self.refusal = ""
+        """What it answers to whoever writes, where it cannot: it is full, or its disk is."""
 
     # life
 
@@ -129,9 +136,23 @@ class Database:
         run = getattr(self, f"_do_{name.lower()}", None)
         if run is None:
             raise UnknownCommand(f"{name} {command[1:]!r}")
-        if self.role != "master" and name in _WRITES and not self._in_script:
-            raise RedisError("READONLY You can't write against a read only replica.")
+        if name in WRITES and not self._in_script:
+            if self.role != "master":
+                raise RedisError("READONLY You can't write against a read only replica.")
+            if self.refusal and name not in FREES:
+                self._refuse()
         return run(*command[1:])
+
+    def refuse(self, error: str, writes: int) -> None:
+        """Refuse so many of the next writes with an error; -1: all of them."""
+        self.refusal, self._refusals = error, writes
+
+    def _refuse(self) -> None:
+        error = self.refusal
+        self._refusals -= 1
+        if not self._refusals:
+            self.refusal = ""
+        raise RedisError(error)
 
     def _now_ms(self) -> int:
         return int(self._clock() * 1000)
@@ -149,6 +170,11 @@ class Database:
                 self._drop(key)
             return None
         return self.values.get(key)
+
+    def peek(self, key: bytes) -> Value:
+        """Return the value of a key as a command finds it; None without one. Nothing changes."""
+        expiry = self.expiries.get(key)
+        return None if expiry is not None and expiry <= self._now_ms() else self.values.get(key)
 
     def _make(self, key: bytes, kind: type[Any]) -> Any:
         value = self._get(key, kind)
@@ -526,16 +552,23 @@ class Database:
     def _run(self, sha: str, number: bytes, rest: Sequence[bytes]) -> Reply:
         count = integer(number)
         compiled, self._in_script = self._scripts[sha], True
+        self._has_written = False
         try:
             return compiled(rest[:count], rest[count:], self._called)
         finally:
             self._in_script = False
 
     def _called(self, command: Sequence[bytes]) -> Reply:
-        if self.role != "master" and command[0].upper().decode() in _WRITES:
-            raise RedisError(
-                "ERR Error running script: -READONLY You can't write against a read only replica."
-            )
+        name = command[0].upper().decode()
+        if name in WRITES:
+            if self.role != "master":
+                raise RedisError(
+                    "ERR Error running script: -READONLY You can't write against a read only"
+                    " replica."
+                )
+            if self.refusal and not self._has_written and name not in FREES:
+                self._refuse()
+            self._has_written = True
         return self.execute(command)
 
 
@@ -547,30 +580,3 @@ _TYPES: dict[type[Any], str] = {
     SortedSet: "zset",
     Stream: "stream",
 }
-
-_WRITES = frozenset(
-    [
-        "DEL",
-        "EXPIRE",
-        "PEXPIRE",
-        "PEXPIREAT",
-        "PERSIST",
-        "FLUSHALL",
-        "SET",
-        "INCR",
-        "HSET",
-        "HDEL",
-        "HINCRBY",
-        "SADD",
-        "SREM",
-        "SPOP",
-        "RPUSH",
-        "RPUSHX",
-        "ZADD",
-        "ZREM",
-        "ZINCRBY",
-        "ZREMRANGEBYSCORE",
-        "ZREMRANGEBYRANK",
-        "XADD",
-    ]
-)

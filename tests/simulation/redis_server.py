@@ -87,6 +87,8 @@ class Connection:
         self._commands: deque[Sequence[bytes]] = deque()
         self._is_waiting = False
         """Whether a command waits for replicas: nothing else runs before it has its reply."""
+        self.is_asking = False
+        """Whether the next command may use a slot that a server of a cluster imports."""
         self.names: dict[bytes, None] = {}
         """What it is subscribed to."""
 
@@ -124,6 +126,13 @@ class Connection:
         if self._end is not None and written:
             self._end.write(b"".join(written))
 
+    def unblock(self) -> None:
+        """End if a command waits for replicas: the server is no master any more."""
+        if self._is_waiting and self._end is not None:
+            self._commands.clear()
+            self.go_on(RedisError("UNBLOCKED force unblock from blocking operation"))
+            self._end.close()
+
     def connection_lost(self, error: Exception | None) -> None:
         self._server.left(self)
 
@@ -132,14 +141,22 @@ class RedisServer(Server):
     """One Redis."""
 
     def __init__(self, world: World, network: Network, name: str) -> None:
-        self.database = Database(world.unix_time, world.random.randbytes)
+        self.world = world
+        self.database = self.new_database()
         self.database.publish = self._publish
         self.replicas: list[RedisServer] = []
+        self.on_publish: Callable[[RedisServer, bytes], object] = lambda server, data: None
+        """Gets what is published, whether there are subscribers or not."""
         self._subscribers: dict[bytes, dict[Connection, None]] = {}
+        self._blocked: dict[Connection, None] = {}
+        """Those of which a command waits for replicas."""
         self._saved: dict[bytes, Any] = {}
         self._caught_up_at = 0.0
         """When it has, as a replica, all that was written until now."""
         super().__init__(world, network, name, 6379)
+
+    def new_database(self) -> Database:
+        return Database(self.world.unix_time, self.world.random.randbytes)
 
     # life
 
@@ -159,6 +176,7 @@ class RedisServer(Server):
             self.database.apply(self._saved)
         self.database.begin_run()
         self._subscribers.clear()
+        self._blocked.clear()
         self.listen()
 
     def _disconnect_all(self) -> None:
@@ -168,11 +186,12 @@ class RedisServer(Server):
     def evict(self, key: bytes) -> None:
         """Lose a key, as with too little memory."""
         self.database.execute((b"DEL", key))
-        self._replicate()
+        self.replicate()
 
     # replication
 
-    def _replicate(self) -> None:
+    def replicate(self) -> None:
+        """Send what changed to the replicas."""
         changes = self.database.changes()
         if not changes:
             return
@@ -208,10 +227,11 @@ class RedisServer(Server):
             until = min(until, caught_up[number - 1] + LAG)
         confirmed = sum(at + LAG <= until + 1e-9 for at in caught_up)
         connection.wait()
+        self._blocked[connection] = None
         process = self.process
 
         def reply() -> None:
-            if process is self.process:
+            if process is self.process and self._blocked.pop(connection, self) is None:
                 process.call(connection.go_on, confirmed)
 
         self.world.at(max(until, self.world.now), reply)
@@ -236,10 +256,11 @@ class RedisServer(Server):
                 reply = self.database.execute(command)
             except RedisError as error:
                 reply = error
-            self._replicate()
+            self.replicate()
         connection.write(encode(reply))
 
     def _publish(self, channel: bytes, data: bytes) -> int:
+        self.on_publish(self, data)
         subscribers = self._subscribers.get(channel)
         if subscribers is None:
             return 0
@@ -252,7 +273,7 @@ class RedisServer(Server):
         self, connection: Connection, name: bytes, channels: Sequence[bytes]
     ) -> None:
         for channel in channels:
-            if name == b"SUBSCRIBE":
+            if name in (b"SUBSCRIBE", b"SSUBSCRIBE"):
                 connection.names[channel] = None
                 self._subscribers.setdefault(channel, {})[connection] = None
             else:
@@ -290,31 +311,49 @@ class Sentinel(Server):
 class Shard:
     """One shard of the service: a server, or a master with a replica and Sentinels."""
 
+    failovers: Sequence[str] = ("planned", "lost")
+    """How a replica may become the master."""
+
     def __init__(self, world: World, network: Network, name: str, *, replicated: bool) -> None:
         self.world = world
-        self.master = RedisServer(world, network, name)
+        self.network = network
+        self.master = self.new_server(name)
         self.replica: RedisServer | None = None
         self.sentinels: list[Sentinel] = []
         self.entry: dict[str, Any] = {"host": name, "port": 6379}
         """As the options name it."""
+        self.on_loss: Callable[[], object] = lambda: None
+        """Called where data may be lost."""
         self._is_failing_over = False
         if replicated:
-            self.replica = RedisServer(world, network, f"{name}-replica")
+            self.replica = self.new_server(f"{name}-replica")
             self.replica.follow(self.master)
-            self.sentinels = [
-                Sentinel(world, network, f"{name}-sentinel{n}", self.master) for n in range(2)
-            ]
-            places = [sentinel.place for sentinel in self.sentinels]
-            self.entry = {"sentinels": places, "master_name": MASTER_NAME}
+            self.watch(name)
+
+    def new_server(self, name: str) -> RedisServer:
+        return RedisServer(self.world, self.network, name)
+
+    def watch(self, name: str) -> None:
+        """Have Sentinels name the master."""
+        self.sentinels = [
+            Sentinel(self.world, self.network, f"{name}-sentinel{n}", self.master) for n in range(2)
+        ]
+        places = [sentinel.place for sentinel in self.sentinels]
+        self.entry = {"sentinels": places, "master_name": MASTER_NAME}
 
     @property
-    def servers(self) -> list[RedisServer]:
+    def servers(self) -> Sequence[RedisServer]:
         return [self.master, *([] if self.replica is None else [self.replica])]
 
     @property
     def is_well(self) -> bool:
         """Whether all of its servers run, and no failover is under way."""
         return not self._is_failing_over and all(server.process.alive for server in self.servers)
+
+    @property
+    def may_fail_over(self) -> bool:
+        """Whether a replica could become the master now."""
+        return self.replica is not None and self.is_well
 
     def restart(self, keeps: str, seconds: float) -> None:
         """End the master, which is back after a while."""
@@ -323,6 +362,8 @@ class Shard:
         self.world.after(seconds, self._back, master, keeps)
 
     def _back(self, server: RedisServer, keeps: str) -> None:
+        if keeps != "all":
+            self.on_loss()
         server.restart(keeps)
         if server is self.master:
             if self.replica is not None:
@@ -340,6 +381,7 @@ class Shard:
         old, new = self.master, self.replica
         assert new is not None
         self._is_failing_over = True
+        self.on_loss()
         if how == "lost":
             old.process.kill()
             self.world.after(chance(1.0, 8.0), self._promote, old, new, chance, how)
@@ -349,6 +391,7 @@ class Shard:
     def _promote(
         self, old: RedisServer, new: RedisServer, chance: Callable[[float, float], float], how: str
     ) -> None:
+        self.on_loss()
         old.replicas = []
         new.promote()
         self.master, self.replica = new, old

@@ -118,3 +118,49 @@ def flags(rest: Sequence[bytes], known: Sequence[bytes]) -> tuple[set[bytes], Se
         found.add(rest[0].upper())
         rest = rest[1:]
     return found, rest
+
+
+WRITES = frozenset(
+    [
+        "DEL",
+        "EXPIRE",
+        "PEXPIRE",
+        "PEXPIREAT",
+        "PERSIST",
+        "FLUSHALL",
+        "SET",
+        "INCR",
+        "HSET",
+        "HDEL",
+        "HINCRBY",
+        "SADD",
+        "SREM",
+        "SPOP",
+        "RPUSH",
+        "RPUSHX",
+        "ZADD",
+        "ZREM",
+        "ZINCRBY",
+        "ZREMRANGEBYSCORE",
+        "ZREMRANGEBYRANK",
+        "XADD",
+    ]
+)
+"""Commands that write."""
+
+FREES = frozenset(
+    [
+        "DEL",
+        "EXPIRE",
+        "PEXPIRE",
+        "PEXPIREAT",
+        "PERSIST",
+        "HDEL",
+        "SREM",
+        "SPOP",
+        "ZREM",
+        "ZREMRANGEBYSCORE",
+        "ZREMRANGEBYRANK",
+    ]
+)
+"""Of those that write: what a full Redis lets pass."""

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from itertools import count
 from multiprocessing import get_context
 from multiprocessing.queues import Queue
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from tests.simulation.scenario import Result
@@ -22,12 +22,22 @@ def begin() -> None:
     django.setup()
 
 
-def results(first: int, seconds: float, engine: str, processes: int) -> Iterator[Result]:
+class Played(NamedTuple):
+    """Which seeds are played."""
+
+    first: int
+    seconds: float
+    engine: str
+    """Where streams live; "": as each seed says."""
+    relays: bool | None
+    """Whether there are relays; None: as each seed says."""
+
+
+def results(what: Played, processes: int) -> Iterator[Result]:
     """Play one seed after another for some seconds; yield what came of each.
 
     Args:
-        first: the first seed.
-        engine: where streams live; "": as each seed says.
+        what: the seeds.
         processes: each plays the next seeds that the others do not.
 
     Raises:
@@ -36,7 +46,7 @@ def results(first: int, seconds: float, engine: str, processes: int) -> Iterator
     context = get_context("spawn")
     played: Queue[Result | None] = context.Queue()
     workers = [
-        context.Process(target=_play, args=(played, first + n, processes, seconds, engine))
+        context.Process(target=_play, args=(played, what.first + n, processes, what))
         for n in range(processes)
     ]
     for worker in workers:
@@ -54,15 +64,15 @@ def results(first: int, seconds: float, engine: str, processes: int) -> Iterator
             raise RuntimeError(f"a process of the simulation ended with {worker.exitcode}")
 
 
-def _play(played: Queue[Result | None], first: int, step: int, seconds: float, engine: str) -> None:
+def _play(played: Queue[Result | None], first: int, step: int, what: Played) -> None:
     try:
         begin()
         from tests.simulation.scenario import plan_of, play
 
-        until = time.monotonic() + seconds
+        until = time.monotonic() + what.seconds
         for seed in count(first, step):
             if time.monotonic() >= until:
                 return
-            played.put(play(plan_of(seed, engine)))
+            played.put(play(plan_of(seed, what.engine, relays=what.relays)))
     finally:
         played.put(None)

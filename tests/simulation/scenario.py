@@ -9,7 +9,7 @@ import gc
 import logging
 import random
 import traceback
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from functools import cache
@@ -18,26 +18,44 @@ from typing import Any
 import jwt
 
 from realtime.channel_rules import options_of as channel_options
-from realtime.clients.commands.listening import Listener
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import load
 from realtime.engine.redis.broker import MetaSettings
+from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import hosts_of, new_serializer
+from realtime.engine.redis.partitions import Partitions
 from realtime.engine.redis.redis_bus import RedisBus
-from realtime.engine.redis.servers import ShardServers
+from realtime.engine.redis.servers import ClusterServers, Servers, ShardServers
 from realtime.engine.redis.shards import Shards
 from realtime.redis.commands import Wait
-from realtime.redis.hosts import Timeouts
+from realtime.redis.hosts import Host, Timeouts
+from realtime.redis.slots import slot_of
 from realtime.serving import run_by_hand
-from tests.simulation.clients import SimulatedClient
-from tests.simulation.faults import FAULTS, NOT_COUNTED
+from realtime.transports.sockjs import formats
+from tests.simulation import checks
+from tests.simulation.clients import NEWEST, STREAMS, TRANSPORTS, WEBSOCKET, SimulatedClient
+from tests.simulation.faults import ALL_FAULTS, NOT_COUNTED, SLOW, SPARES_SESSIONS, kinds_of
 from tests.simulation.judge import Judge
 from tests.simulation.listeners import SimulatedListener
 from tests.simulation.members import NodeProcess
 from tests.simulation.network import Network
-from tests.simulation.plan import CONFIRMED, MEMORY, SENTINEL, SHARDS, Plan, PlannedFault
+from tests.simulation.plan import (
+    CLUSTER,
+    CONFIRMED,
+    MEMORY,
+    SENTINEL,
+    SHARDS,
+    Plan,
+    PlannedFault,
+)
+from tests.simulation.redis_cluster import Cluster
+from tests.simulation.redis_database import Database
 from tests.simulation.redis_server import Shard
+from tests.simulation.relay_faults import RELAY_FAULTS
+from tests.simulation.server_api import ServerAPI
+from tests.simulation.site import Site, relaying
 from tests.simulation.threads import ThreadProcess, blocking_calls
+from tests.simulation.wishes import Wishes
 from tests.simulation.world import Process, World
 
 QUIET = 100.0
@@ -45,6 +63,8 @@ QUIET = 100.0
 STOPPING = 30.0
 """Seconds in which every node must have stopped."""
 TIMEOUTS = Timeouts(1.0, 5.0)
+PARTITIONS = Partitions(16)
+"""Of a cluster: few, so that a slot that moves is used."""
 SECRET = "simulated-secret-of-at-least-32-bytes"
 
 
@@ -65,30 +85,49 @@ class Result:
     deliveries: int
     published: int
     told: int
+    closed_as_slow: int
+    most_unsent: int
     counts: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
 
 
-def plan_of(seed: int, engine: str = "") -> Plan:
-    """Return the plan of a seed."""
-    return Plan.of(seed, {name: weight for name, (_, weight) in FAULTS.items()}, engine)
+def plan_of(seed: int, engine: str = "", *, relays: bool | None = None) -> Plan:
+    """Return the plan of a seed. `relays`: whether it has relays; None: the seed decides."""
+    of_relays = {name: weight for name, (_, weight) in RELAY_FAULTS.items()}
+    return Plan.of(seed, kinds_of, SLOW, of_relays, engine, relays=relays)
 
 
-def play(plan: Plan, *, traces: bool = False) -> Result:
-    """Play a plan, and judge it."""
+def play(
+    plan: Plan, *, traces: bool = False, on_failure: Callable[[str], object] | None = None
+) -> Result:
+    """Play a plan, and judge it. `on_failure`: called with each failure, as it happens."""
     gc.disable()  # a collection in between would depend on what ran before
     gc.freeze()  # the collection after the run need not look at what was there before it
     try:
-        return _play(plan, traces)
+        return _play(plan, traces, on_failure)
     finally:
         gc.collect()
         gc.unfreeze()
         gc.enable()
 
 
-def _play(plan: Plan, traces: bool) -> Result:
-    with _watched_logs() as defects:
-        return Service(plan, defects, traces=traces).play()
+def _play(plan: Plan, traces: bool, on_failure: Callable[[str], object] | None) -> Result:
+    defects = _Defects()
+    with _watched_logs(defects):
+        service = Service(plan, defects, traces=traces)
+        defects.judge, service.judge.on_failure = service.judge, on_failure
+        return service.play()
+
+
+class _Defects(list[str]):
+    """What parts of a service did that they may not do."""
+
+    judge: Judge
+
+    def append(self, defect: str) -> None:
+        super().append(defect)
+        if self.judge.on_failure is not None:
+            self.judge.on_failure(defect)
 
 
 class Service:
@@ -101,17 +140,25 @@ class Service:
         self.judge = Judge(self.world)
         if traces:
             self.judge.trace = []
-        self.config = _config(plan.history_size, plan.position_checks)
+        self.config = _config(plan.history_size, plan.position_checks, plan.queue_size)
         replicated = plan.engine in (SENTINEL, CONFIRMED)
         self.meta = MetaSettings(
             epoch_per_run=plan.epoch_per_run,
-            wait=Wait(1, 500) if plan.engine == CONFIRMED else None,
+            wait=Wait(1, 500) if plan.waits else None,
         )
-        number = {MEMORY: 0, SHARDS: 2}.get(plan.engine, 1)
-        self.shards = [
+        number = {MEMORY: 0, SHARDS: 2, CLUSTER: 0}.get(plan.engine, 1)
+        self.shards: Sequence[Shard] = [
             Shard(self.world, self.network, f"redis{n}", replicated=replicated)
             for n in range(number)
         ]
+        self.partitions, self.cluster = Partitions(), None
+        if plan.engine == CLUSTER:
+            self.partitions = PARTITIONS
+            self.cluster = Cluster(
+                self.world, self.network, PARTITIONS.tags, serves_late=plan.waits
+            )
+            self.shards = self.cluster.shards
+        self.keys = Keys("sim", self.partitions)
         self.kept = [f"kept:{n}" for n in range(plan.channels)]
         self.nodes: list[NodeProcess] = []
         self.threads: list[ThreadProcess] = []
@@ -120,6 +167,12 @@ class Service:
         self.outside = Outside(self.world, "outside")
         self.network.add(self.outside)
         self.counts: dict[str, int] = {}
+        self.wishes = Wishes(self)
+        names = {fault.name for fault in plan.faults}
+        self.judge.is_calm = names <= SLOW
+        self.judge.sessions_last = names <= SPARES_SESSIONS
+        self.site = Site(self) if plan.writers else None
+        self.server_api = ServerAPI(self)
         self._is_loaded = True
 
     def _begin(self) -> None:
@@ -129,29 +182,37 @@ class Service:
         self.clients = [self._client(n) for n in range(plan.clients)]
         self.listeners = [self._listener(n) for n in range(plan.listeners)]
         world.after(world.random.expovariate(plan.rate), self._publish)
+        if self.site is not None:
+            world.at(0.5, self._write)
         for fault in plan.faults:
             world.at(fault.at, self._go_wrong, fault)
         if self.shards:
             world.at(5.0, self._save)
+        world.at(checks.INTERVAL, checks.look, self)
 
     def _client(self, number: int) -> SimulatedClient:
         chance = self.world.random
         channels = {channel: True for channel in self.kept if chance.random() < 0.8}
         if chance.random() < 0.3 or not channels:
             channels["plain:0"] = False
+        if chance.random() < 0.3:
+            channels[NEWEST] = True
+        transport = WEBSOCKET
+        if chance.random() < self.plan.over_http:
+            transport = chance.choice(TRANSPORTS[1:])
         return SimulatedClient(
             self,
-            self.outside,
             f"client{number}",
-            chance.choice((1, 2)),
+            2 if transport in STREAMS else chance.choice((1, 2)),
             channels,
             "kept:all" if chance.random() < 0.3 else "",
+            transport,
         )
 
     def _listener(self, number: int) -> SimulatedListener:
         chance = self.world.random
         channels = chance.sample(self.kept, chance.randint(1, len(self.kept)))
-        return SimulatedListener(self, self.outside, f"listener{number}", channels)
+        return SimulatedListener(self, f"listener{number}", channels)
 
     @property
     def peers(self) -> list[SimulatedClient | SimulatedListener]:
@@ -176,11 +237,21 @@ class Service:
 
     def new_bus(self) -> RedisBus:
         """Return a bus of a process to the Redis of the service."""
-        hosts = hosts_of([shard.entry for shard in self.shards])
-        return RedisBus(ShardServers(hosts), "sim", new_serializer(), TIMEOUTS)
+        servers: Servers
+        if self.cluster is None:
+            servers = ShardServers(hosts_of([shard.entry for shard in self.shards]))
+        else:
+            hosts = [Host(entry) for entry in self.cluster.entries]
+            servers = ClusterServers(hosts, self.partitions)
+        return RedisBus(servers, "sim", new_serializer(), TIMEOUTS, self.partitions)
 
-    def _shard_of(self, channel: str) -> int:
-        return Shards(self.new_bus(), "sim").shard(channel)
+    def database_of(self, channel: str) -> Database:
+        """Return the database that keeps a channel."""
+        if self.cluster is not None:
+            slot = slot_of(self.keys.stream(channel)[0])
+            return self.cluster.owner(slot).master.database
+        shard = Shards(self.new_bus(), "sim").shard(channel)
+        return self.shards[shard].master.database
 
     # load
 
@@ -188,21 +259,33 @@ class Service:
         if not self._is_loaded:
             return
         chance = self.world.random
-        channel = chance.choice([*self.kept, "kept:all", "plain:0"])
+        channel = chance.choice([*self.kept, "kept:all", "plain:0", NEWEST])
         for _ in range(1 if chance.random() < 0.8 else chance.randint(2, 20)):
             drawn = chance.random()
             if drawn < 0.15 and self.threads:
                 chance.choice(self.threads).publish(channel, insists=chance.random() < 0.5)
             elif drawn < 0.3:
                 chance.choice(self.clients).publish(channel)
+            elif drawn < 0.5 and channel in self.kept:
+                self._use_server_api(channel, chance)
             else:
                 chance.choice(self.nodes).publish(channel)
         self.world.after(chance.expovariate(self.plan.rate), self._publish)
 
+    def _write(self) -> None:
+        if self._is_loaded and self.site is not None:
+            self.site.write()
+            pause = self.world.random.expovariate(self.plan.rate / 4)
+            self.world.after(pause, self._write)
+
+    def _use_server_api(self, channel: str, chance: random.Random) -> None:
+        own = random.Random(chance.getrandbits(32))
+        chance.choice(self.nodes).do(lambda node: self.server_api.use(node, channel, own))
+
     def _publish_last(self) -> None:
         """Publish once more in each channel: what follows a gap shows it."""
         with self.world.answering():
-            for channel in [*self.kept, "kept:all"]:
+            for channel in [*self.kept, "kept:all", NEWEST]:
                 self.nodes[0].publish(channel)
 
     def _save(self) -> None:
@@ -210,7 +293,8 @@ class Service:
             shard.master.save()
 
     def _go_wrong(self, fault: PlannedFault) -> None:
-        if FAULTS[fault.name][0](self, random.Random(fault.seed)):
+        kinds = ALL_FAULTS if fault.name in ALL_FAULTS else RELAY_FAULTS
+        if kinds[fault.name][0](self, random.Random(fault.seed)):
             self.judge.note(f"fault: {fault.name}")
             self.counts[fault.name] = self.counts.get(fault.name, 0) + 1
             self.judge.faults += fault.name not in NOT_COUNTED
@@ -222,7 +306,10 @@ class Service:
         judge, world = self.judge, self.world
         with ExitStack() as last:
             last.callback(self._unwind)
-            if self.threads or self.plan.threads:
+            last.enter_context(_response_limit(self.plan.response_size))
+            if self.site is not None:
+                last.enter_context(relaying(self.site))
+            if self.threads or self.plan.threads or self.site is not None:
                 last.enter_context(blocking_calls(self))
             with world.answering():
                 self._begin()
@@ -243,11 +330,14 @@ class Service:
             judge.deliveries,
             len(judge.publishings),
             judge.told,
+            judge.closed_as_slow,
+            judge.most_unsent,
             self.counts,
             judge.trace or [],
         )
 
     def _unwind(self) -> None:
+        self.judge.on_failure = None  # what is judged is over
         self.network.is_down = True
         self.world.unwind()
 
@@ -260,103 +350,43 @@ class Service:
                 continue
             for subscription in client.subscriptions.values():
                 if subscription.has_history:
-                    subscribed[client.name, subscription.channel] = self._top(subscription.channel)
+                    subscribed[client.name, subscription.channel] = self.top(subscription.channel)
         judge.check_complete(subscribed)
-        self._check_presence()
-        self._check_lists()
+        self.wishes.check()
+        checks.check_end(self)
+        if self.site is not None:
+            self.site.check()
 
-    def _top(self, channel: str) -> tuple[int, str]:
+    def top(self, channel: str) -> tuple[int, str]:
         """Return the top of a stream as it is kept; offset -1 if there is none."""
         if not self.shards:
             node = self.nodes[0].node
             assert node is not None
             position = run_by_hand(node.broker.positions([channel]))[0]
             return position.offset, position.epoch
-        database = self.shards[self._shard_of(channel)].master.database
+        database = self.database_of(channel)
+        _, meta_key, epoch_key = self.keys.stream(channel)
         run = f"-{database.replid[:8]}" if self.plan.epoch_per_run else ""
-        if (meta := database.values.get(b"sim:meta:" + channel.encode())) is not None:
+        if (meta := database.values.get(meta_key.encode())) is not None:
             return int(meta.get(b"s", b"0")), meta[b"e"].decode() + run
-        epoch = database.values.get(b"sim:epoch")
+        epoch = database.values.get(epoch_key.encode())
         return (-1, "") if epoch is None else (0, epoch.decode() + run)
 
-    def _check_presence(self) -> None:
-        for channel in [*self.kept, "kept:all"]:
-            expected = {
-                client.client_id
-                for client in self.clients
-                if channel in client.subscriptions and client.is_settled
-            }
-            expected |= self._listening(channel)
-            present = self._present(channel)
-            if present is not None and present != expected:
-                self.judge.fail(
-                    f"present in {channel} and gone: {sorted(present - expected)}; there and not"
-                    f" present: {sorted(expected - present)}"
-                )
-
-    def _listening(self, channel: str) -> set[str]:
-        """Return the IDs of listeners, which do not know them."""
-        return {
-            connection.id
-            for member in self.nodes
-            if member.node is not None
-            for connection in member.node._connections
-            if isinstance(connection, Listener) and channel in connection.session.subscriptions
-        }
-
-    def _present(self, channel: str) -> set[str] | None:
-        for shard in self.shards:
-            values = shard.master.database.values
-            expiry = values.get(b"sim:presence.expiry:" + channel.encode())
-            if expiry is not None:
-                now = self.world.unix_time() * 1000
-                return {member.decode() for member, at in expiry.items() if at > now}
-        return set() if self.shards else None
-
-    def _check_lists(self) -> None:
-        for shard in self.shards:
-            values = shard.master.database.values
-            nodes = values.get(b"sim:nodes.expiry")
-            if nodes is None:
-                continue
-            now = self.world.unix_time() * 1000
-            listed = {member.decode() for member, at in nodes.items() if at > now}
-            expected = {member.node.uid for member in self.nodes if member.node is not None}
-            if listed != expected:
-                self.judge.fail(f"nodes {sorted(listed)} are listed, and {sorted(expected)} serve")
-            channels = set()
-            for uid in expected:
-                channels |= set(values.get(b"sim:channels:" + uid.encode(), ()))
-            wanted = {
-                channel.encode()
-                for client in self.peers
-                for channel in client.subscriptions
-                if client.is_settled
-            }
-            if channels != wanted:
-                self.judge.fail(f"channels {channels} are listed, and {wanted} have subscribers")
-
     def _stop(self) -> None:
+        uids = {member: member.node.uid for member in self.nodes if member.node is not None}
         for client in self.peers:
             client.stop()
         for member in self.nodes:
             if member.process.alive:
                 member.process.spawn(member.stop())
         self.world.run(STOPPING)
-        for member in self.nodes:
+        for member, uid in uids.items():
             if member.process.alive:
-                self._check_stopped(member)
-
-    def _check_stopped(self, member: NodeProcess) -> None:
-        """Check that a node that has stopped left nothing behind."""
-        loop = member.process.loop
-        left = [*loop.tasks.keys() - member.serving, *loop.timers]
-        if left:
-            self.judge.fail(f"{member.name} left {left}")
+                checks.check_stopped(self, member, uid)
 
 
 @cache
-def _config(history_size: int, position_checks: bool) -> Config:
+def _config(history_size: int, position_checks: bool, queue_size: int) -> Config:
     kept: Mapping[str, Any] = {
         "name": "kept",
         "history_size": history_size,
@@ -368,6 +398,7 @@ def _config(history_size: int, position_checks: bool) -> Config:
         "presence": True,
         "publish": True,
     }
+    newest = {**kept, "name": "newest", "force_recovery_mode": "cache", "presence": False}
     plain = {
         "name": "plain",
         "allow_subscribe_for_client": True,
@@ -378,8 +409,13 @@ def _config(history_size: int, position_checks: bool) -> Config:
         {
             "token_hmac_secret_key": SECRET,
             "v3_use_offset": True,
+            "client_queue_max_size": queue_size,
+            "client_recovery_max_size": 2 * queue_size,
+            "http_stream": True,
+            "sse": True,
+            "events": True,
             "client_channel_position_check_delay": 20 if position_checks else 0,
-            "namespaces": [kept, plain],
+            "namespaces": [kept, newest, plain],
         }
     )
 
@@ -393,9 +429,19 @@ def _token(user: str, channel: str) -> str:
 
 
 @contextmanager
-def _watched_logs() -> Iterator[list[str]]:
-    """Take the log of the product: an exception in it is a defect. Yields the list of defects."""
-    defects: list[str] = []
+def _response_limit(size: int) -> Iterator[None]:
+    """Let a streaming response of SockJS end after so many bytes within this block."""
+    before = formats.XHR_STREAMING.limit
+    object.__setattr__(formats.XHR_STREAMING, "limit", size)
+    try:
+        yield
+    finally:
+        object.__setattr__(formats.XHR_STREAMING, "limit", before)
+
+
+@contextmanager
+def _watched_logs(defects: list[str]) -> Iterator[None]:
+    """Take the log of the product: an exception in it is a defect, which is added to a list."""
 
     class Handler(logging.Handler):
         def emit(self, record: logging.LogRecord) -> None:
@@ -410,7 +456,7 @@ def _watched_logs() -> Iterator[list[str]]:
     logger.handlers, logger.propagate = [Handler()], False
     logger.setLevel(logging.ERROR)
     try:
-        yield defects
+        yield
     finally:
         logger.handlers, logger.propagate, level = before
         logger.setLevel(level)

@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 from unittest import mock
 
 import redis.connection
-from greenlet import getcurrent, greenlet
 from redis._parsers import hiredis as parser
 
 from realtime.cluster.member import Member, NewPublication
@@ -25,6 +24,7 @@ from realtime.engine.redis.engine import RedisStore
 from realtime.errors import EngineUnavailable
 from realtime.payload import check
 from realtime.serving import run_by_hand
+from tests.simulation.greenlets import current, sleep, suspend, wait
 from tests.simulation.network import End
 from tests.simulation.world import Process
 
@@ -58,7 +58,7 @@ class ThreadProcess:
             insists: with an idempotency key, again and again until it is acknowledged.
         """
         if self.process.alive:
-            self.process.call(greenlet(lambda: self._publish(channel, insists)).switch)
+            self.process.begin_thread(lambda: self._publish(channel, insists))
 
     def _publish(self, channel: str, insists: bool) -> None:
         judge = self.service.judge
@@ -67,11 +67,12 @@ class ThreadProcess:
         new = NewPublication(channel, check(b"%d" % publishing.number), once=once)
         options = self.service.options_of(channel)
         for attempt in range(RETRIES if insists else 1):
+            publishing.is_repeated = attempt > 0
             try:
                 published = run_by_hand(self._member.publish_new(new, options))
             except EngineUnavailable as error:
                 judge.note(f"{self.name} got no answer for {publishing.number}: {error}")
-                sleep(0.2 * (attempt + 1))
+                sleep(self.process, 0.2 * (attempt + 1))
                 continue
             position = published.position
             if position is None:
@@ -81,39 +82,8 @@ class ThreadProcess:
             return
 
 
-def _wait(process: Process, seconds: float | None) -> Callable[[], None]:
-    """Return what ends the wait of the greenlet that runs now; then call `_sleep`."""
-    waiting, is_over = getcurrent(), False
-
-    def wake() -> None:
-        nonlocal is_over
-        if not is_over:
-            is_over = True
-            process.call(waiting.switch)
-
-    if seconds is not None:
-        process.loop.call_later(seconds, wake)
-    return wake
-
-
-def _suspend() -> None:
-    parent = getcurrent().parent
-    assert parent is not None
-    parent.switch()
-
-
-def sleep(seconds: float) -> None:
-    """Take the place of `time.sleep` in a greenlet."""
-    process = _process()
-    _wait(process, seconds)
-    _suspend()
-
-
 def _process() -> Process:
-    world = _worlds[-1]
-    assert world.current is not None
-    process: Process = world.current
-    return process
+    return current(_worlds[-1])
 
 
 _worlds: list[Any] = []
@@ -134,7 +104,7 @@ class SimulatedSocket:
     def connect(self, network: Any, place: tuple[Any, ...]) -> None:
         """Open the connection, or raise OSError."""
         process = self._process
-        wake = _wait(process, self._timeout)
+        wake = wait(process, self._timeout)
         opened: list[Any] = []
 
         async def open_() -> None:
@@ -145,7 +115,7 @@ class SimulatedSocket:
             wake()
 
         task = process.spawn(open_())
-        _suspend()
+        suspend()
         if not opened:
             task.cancel()
             raise TimeoutError("timed out")
@@ -206,8 +176,8 @@ class SimulatedSocket:
         if not self._data and not self._is_over:
             if self._timeout == 0:
                 raise BlockingIOError
-            self._wake = _wait(self._process, self._timeout)
-            _suspend()
+            self._wake = wait(self._process, self._timeout)
+            suspend()
             self._wake = None
         if self._data:
             data = bytes(self._data[:size])
@@ -251,12 +221,16 @@ class SimulatedQueue:
             left = deadline - process.loop.time()
             if left <= 0:
                 raise Empty
-            wake = _wait(process, left)
+            wake = wait(process, left)
             self._waiting.append(wake)
-            _suspend()
+            suspend()
             if wake in self._waiting:
                 self._waiting.remove(wake)
         return self._items.pop()
+
+
+def _sleep(seconds: float) -> None:
+    sleep(_process(), seconds)
 
 
 @contextlib.contextmanager
@@ -274,6 +248,9 @@ def blocking_calls(service: Service) -> Iterator[None]:
         with (
             mock.patch.object(redis.connection.Connection, "_connect", connect),
             mock.patch("realtime.redis.pool.SimpleQueue", SimulatedQueue),
+            mock.patch(
+                "realtime.redis.blocking_cluster.time.sleep", lambda s: sleep(_process(), s)
+            ),
             mock.patch.object(parser, "_socket_can_read", lambda socket, _: socket.is_readable),
             mock.patch.object(parser, "_socket_is_closed", lambda socket: socket.is_closed),
             # each connection asks for it: a file, read and parsed

@@ -35,6 +35,8 @@ from contextvars import Context
 from typing import Any
 from unittest import mock
 
+from greenlet import greenlet
+
 EPOCH = 1_700_000_000.0
 """Unix seconds at which each world begins."""
 
@@ -130,6 +132,8 @@ class Process:
         self.frozen = False
         self.loop = Loop(self)  # type: ignore[abstract]  # what nobody calls, it does not have
         self.on_death: list[Callable[[], object]] = []
+        self.greenlets: list[greenlet] = []
+        """Its threads, which do not end before the run does."""
         self._turn_at: float | None = None
         world.processes.append(self)
 
@@ -158,6 +162,10 @@ class Process:
         """
         world, loop = self.world, self.loop
         self.alive, world.current = True, self
+        for waiting in self.greenlets:
+            while not waiting.dead:  # a `finally` in it may wait, and fail
+                with contextlib.suppress(Exception):
+                    waiting.throw()
         events._set_running_loop(loop)
         try:
             for _ in range(UNWINDING_TURNS):
@@ -180,6 +188,22 @@ class Process:
     def call(self, callback: Callable[..., object], *args: Any) -> None:
         """Call something in the next turn of the process."""
         self.loop.call_soon(callback, *args)
+
+    def begin_thread(self, work: Callable[[], object]) -> greenlet:
+        """Run something as a thread of the process; see `greenlets`."""
+        self.greenlets.append(made := greenlet(work))
+        self.call(self.resume, made)
+        return made
+
+    def resume(self, waiting: greenlet) -> None:
+        """Go on with a thread that waits. Called in a turn of the process."""
+        events._set_running_loop(None)  # a thread runs no loop
+        try:
+            waiting.switch()
+        finally:
+            events._set_running_loop(self.loop)
+        if waiting.dead:
+            self.greenlets.remove(waiting)
 
     def wake(self) -> None:
         """Take a turn soon."""
@@ -345,6 +369,13 @@ class Loop(asyncio.AbstractEventLoop):
         self.tasks[task] = None
         task.add_done_callback(self._done)
         return task
+
+    def run_in_executor(  # type: ignore[override]
+        self, executor: None, work: Callable[..., Any], *args: Any
+    ) -> asyncio.Future[Any]:
+        future = self.create_future()
+        self.process.begin_thread(lambda: future.set_result(work(*args)))
+        return future
 
     def _done(self, task: asyncio.Task[Any]) -> None:
         self.tasks.pop(task, None)  # type: ignore[call-overload]

@@ -1,0 +1,251 @@
+"""Mutants: plant one fault at a time, and play seeds until one fails.
+
+    python -m tests.simulation.mutants realtime/streams/order.py --seconds 30
+
+Each mutation gets a process of its own, in which it is planted in memory: no file changes. Seeds
+that found others come first, then quick ones. A mutation is found if a seed breaks a promise,
+raises, or takes many times as long as it should. Whoever survives is judged too mildly, or breaks
+nothing: then `equivalent.toml` says why. The exit status is 1 if one survived that is not named
+there.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import random
+import signal
+import sys
+import time
+import tomllib
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import FrameType
+from typing import Any, NamedTuple
+
+from tests.simulation.mutations import ROOT, Mutation, mutations
+from tests.simulation.runs import begin
+
+FILES = (
+    "realtime/streams/order.py",
+    "realtime/streams/recovery.py",
+    "realtime/streams/follower.py",
+    "realtime/streams/reading.py",
+    "realtime/streams/retries.py",
+    "realtime/node/feed.py",
+    "realtime/node/subscriptions.py",
+    "realtime/engine/redis/broker.py",
+    "realtime/engine/redis/lua/append.lua",
+    "realtime/engine/redis/lua/read.lua",
+    "realtime/engine/redis/lua/renew_epoch.lua",
+    "realtime/engine/redis/lua/seal.lua",
+    "realtime/engine/redis/lua/send_once.lua",
+)
+EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+MEASURED = 40
+"""Seeds that are played without a fault, to know how long they take."""
+PATIENCE = 10
+"""A seed that takes so many times as long, and `SLACK` seconds, hangs."""
+SLACK = 5.0
+
+
+class Found(NamedTuple):
+    """What became of a mutation."""
+
+    seed: int | None
+    """The one that found it; None if it survived."""
+    why: str
+
+
+def main() -> int:
+    """Run what the command line says; return the exit status."""
+    if os.environ.get("PYTHONHASHSEED") != "0":  # as in `__main__`
+        os.environ["PYTHONHASHSEED"] = "0"
+        os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.mutants", *sys.argv[1:]])
+    arguments = _arguments()
+    begin()
+    planted = [each for file in arguments.files or FILES for each in mutations(file)]
+    excluded, stale = _excluded(planted)
+    planted = [each for each in planted if arguments.only in f"{each.function}: {each.change}"]
+    if arguments.count is not None and arguments.count < len(planted):
+        planted = random.Random(arguments.first).sample(planted, arguments.count)
+    seeds = Seeds(arguments.first, arguments.measured)
+    counts: Counter[str] = Counter()
+    for mutation in planted:
+        if mutation in excluded and not arguments.all:
+            counts["equivalent"] += 1
+            continue
+        found = find(mutation, seeds, arguments.seconds)
+        verdict = "survived" if found.seed is None else "found"
+        counts[verdict] += 1
+        where = f"{mutation.file}:{mutation.line} {mutation.function}: {mutation.change}"
+        print(f"{verdict:8} {where} | {found.why}", flush=True)
+    for text in stale:
+        print(f"no such mutation: {text}")
+    total = counts["found"] + counts["survived"]
+    print(
+        f"{counts['found']} of {total} found, {100 * counts['found'] / max(1, total):.1f} %;"
+        f" {counts['equivalent']} excluded as equivalent"
+    )
+    return int(bool(counts["survived"] or stale))
+
+
+def _arguments() -> argparse.Namespace:
+    parser = argparse.ArgumentParser(
+        prog="python -m tests.simulation.mutants",
+        description=__doc__,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
+    parser.add_argument("files", nargs="*", metavar="FILE", help="default: streams, feeds, Redis")
+    parser.add_argument("--seconds", type=float, default=30, help="of CPU for each; default 30")
+    parser.add_argument("--first", type=int, default=1, help="the first seed; default 1")
+    parser.add_argument("--measured", type=int, default=MEASURED, help="seeds to begin with")
+    parser.add_argument("--only", default="", metavar="TEXT", help="functions or changes with it")
+    parser.add_argument("--count", type=int, help="plant only so many, which `--first` draws")
+    parser.add_argument("--all", action="store_true", help="plant equivalent ones, too")
+    return parser.parse_args()
+
+
+def _excluded(planted: Sequence[Mutation]) -> tuple[set[Mutation], list[str]]:
+    """Return the mutations that are equivalent, and what names none of them."""
+    excluded, stale = set(), []
+    files = {mutation.file for mutation in planted}
+    for entry in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutation", ()):
+        if entry["file"] not in files:
+            continue
+        for change in entry["changes"]:
+            named = {each for each in planted if _names(entry, change, each)}
+            excluded |= named
+            if not named:
+                stale.append(f"{entry['file']} {entry['function']}: {change}")
+    return excluded, stale
+
+
+def _names(entry: dict[str, Any], change: str, mutation: Mutation) -> bool:
+    return (mutation.file, mutation.function) == (entry["file"], entry["function"]) and change in (
+        "*",
+        mutation.change,
+    )
+
+
+# seeds
+
+
+class Seeds:
+    """The order in which seeds are played: those that found a mutation, then quick ones."""
+
+    def __init__(self, first: int, number: int) -> None:
+        """Play seeds without a mutation, which must not fail."""
+        from tests.simulation.scenario import plan_of, play
+
+        self._seconds: dict[int, float] = {}
+        self._reached: dict[int, set[tuple[str, str]]] = {}
+        """Files and functions, by seed; scripts as functions."""
+        self._found: Counter[int] = Counter()
+        self._next = first + number
+        for seed in range(first, self._next):
+            began = time.process_time()
+            with _called() as self._reached[seed]:
+                failures = play(plan_of(seed)).failures
+            if failures:
+                raise SystemExit(f"seed {seed} fails without a mutation: {failures[0]}")
+            self._seconds[seed] = time.process_time() - began
+        self._slowest = max(self._seconds.values(), default=SLACK)
+
+    def found(self, seed: int) -> None:
+        """Play a seed earlier from now on."""
+        self._found[seed] += 1
+
+    def limit(self, seed: int) -> float:
+        """Return after how many seconds of CPU a seed hangs."""
+        return SLACK + PATIENCE * self._seconds.get(seed, self._slowest)
+
+    def of(self, mutation: Mutation) -> Iterator[int]:
+        """Iterate over the seeds for a mutation: those that do not reach it are left out."""
+
+        def pace(seed: int) -> float:
+            return self._seconds.get(seed, self._slowest) / (1 + self._found[seed])
+
+        place = str(ROOT / mutation.file), mutation.function
+        for seed in sorted({*self._seconds, *self._found}, key=pace):
+            if mutation.is_script or place in self._reached.get(seed, (place,)):
+                yield seed
+        seed = self._next
+        while True:
+            if seed not in self._found:
+                yield seed
+            seed += 1
+
+
+@contextmanager
+def _called() -> Iterator[set[tuple[str, str]]]:
+    """Yield a set, which gets the files and names of the functions that are called."""
+    called: set[tuple[str, str]] = set()
+
+    def trace(frame: FrameType, event: str, argument: object) -> None:
+        called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
+
+    sys.settrace(trace)
+    try:
+        yield called
+    finally:
+        sys.settrace(None)
+
+
+# one mutation
+
+
+def find(mutation: Mutation, seeds: Seeds, seconds: float) -> Found:
+    """Play seeds with a mutation, in a process of its own."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if not child:
+        os.close(reader)
+        _play(mutation, seeds, seconds, writer)
+    os.close(writer)
+    with open(reader, encoding="utf-8", errors="replace") as said:
+        lines = said.read().splitlines()
+    _, status = os.waitpid(child, 0)
+    last, _, why = lines[-1].partition(" ")
+    if os.WIFSIGNALED(status):
+        why = f"seed {last} hangs, or ends with signal {os.WTERMSIG(status)}"
+    elif not os.WEXITSTATUS(status):
+        return Found(None, f"{len(lines)} seeds")
+    seeds.found(int(last))
+    return Found(int(last), why)
+
+
+def _play(mutation: Mutation, seeds: Seeds, seconds: float, writer: int) -> None:
+    """Plant a mutation and play; say each seed, and why one fails. Does not return."""
+    from tests.simulation.scenario import plan_of, play
+
+    status, seed = 1, 0
+
+    def say(text: str) -> None:
+        os.write(writer, f"{seed} {text}\n".encode())
+
+    def fail(text: str) -> None:
+        say(f"seed {seed}: {text[:200]}".replace("\n", " "))
+        os._exit(1)
+
+    try:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
+        mutation.plant()
+        until = time.process_time() + seconds
+        for seed in seeds.of(mutation):
+            if time.process_time() >= until:
+                status = 0
+                break
+            say("")
+            signal.setitimer(signal.ITIMER_PROF, seeds.limit(seed))
+            play(plan_of(seed), on_failure=fail)
+    except BaseException as error:
+        say(f"seed {seed} raises {error!r}"[:200].replace("\n", " "))
+    finally:
+        os._exit(status)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,151 @@
+"""Row judge: durable publications, from their commit to Redis, and the promises to keep.
+
+It learns the truth from the database and from Redis, not from the relay:
+
+    written ── commit of the database ──► COMMITTED ── PUBLISH of Redis ──► PUBLISHED ── DELETE
+
+Invariants, of which each failure is a sentence in the failures of the judge:
+
+    committed  what is published was committed before
+    once       it is published once, unless Redis lost data in between
+    order      what was committed before another publication of its channel was written comes first,
+               and so does what the same transaction wrote before; scheduled ones keep no order
+    due        a scheduled one is not published before its time
+    complete   at the end, when all faults are over, everything committed was published, and
+               acknowledged to a relay; only rows that the service refuses are left, parked with a
+               reason; no shard is taken
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+
+from realtime.engine.base import Published
+from realtime.errors import EngineUnavailable
+from tests.simulation.judge import Judge, Publishing
+from tests.simulation.site_database import SiteDatabase
+from tests.simulation.world import World
+
+CLOCK_ERROR = 10.0
+"""Seconds by which clocks of two processes may differ."""
+SPLIT = 10.0
+"""Seconds after a failover in which the old master may publish what it loses."""
+REFUSED = ("gone:", "kept:odd")
+"""Channels in which the service refuses publications, or may do so."""
+
+
+@dataclass(slots=True)
+class DurableRow:
+    """A durable publication as the site knows it."""
+
+    publishing: Publishing
+    transaction: int
+    delay: float
+    """Seconds from its call until it is due."""
+    committed: float | None = None
+    published: float | None = None
+
+    @property
+    def keeps_order(self) -> bool:
+        return not self.delay and not self.publishing.channel.startswith(REFUSED)
+
+
+class RowJudge:
+    """See the module."""
+
+    def __init__(self, world: World, judge: Judge, database: SiteDatabase) -> None:
+        self._world = world
+        self._judge = judge
+        self._database = database
+        self._rows: dict[int, DurableRow] = {}
+        self._waiting: dict[str, dict[int, DurableRow]] = {}
+        """Channel → number → what is committed and not published."""
+        self._lost_until = 0.0
+        """Redis may have lost what was published before."""
+        database.on_commit = self._commit
+
+    def write(self, channel: str, transaction: int, delay: float) -> Publishing:
+        """Record that a transaction writes a durable publication."""
+        publishing = self._judge.begin(channel)
+        self._rows[publishing.number] = DurableRow(publishing, transaction, delay)
+        return publishing
+
+    def _commit(self, rows: Sequence[tuple[int, str]]) -> None:
+        for id_, data in rows:
+            row = self._rows[int(data)]
+            row.committed = self._world.now
+            self._waiting.setdefault(row.publishing.channel, {})[int(data)] = row
+            self._judge.note(f"committed {data} of {row.publishing.channel} with ID {id_}")
+
+    def lose(self) -> None:
+        """Record that Redis loses data."""
+        self._lost_until = self._world.now + SPLIT
+
+    def publish(self, channel: str, number: int) -> None:
+        """Record that a Redis publishes something."""
+        row, judge, now = self._rows.get(number), self._judge, self._world.now
+        if row is None:
+            return
+        judge.note(f"Redis publishes {number} of {channel}")
+        if row.committed is None:
+            judge.fail(f"{number} of {channel} was published, and not committed")
+        if row.published is not None:
+            if row.published >= self._lost_until:
+                judge.fail(f"{number} of {channel} was published twice")
+            row.publishing.has_places = True
+            return
+        row.published = now
+        if now - row.publishing.began + CLOCK_ERROR < row.delay:
+            judge.fail(f"{number} of {channel} was published before its time")
+        waiting = self._waiting.get(channel, {})
+        waiting.pop(number, None)
+        for other in waiting.values():
+            if row.keeps_order and other.keeps_order and self._is_before(other, row):
+                judge.fail(f"{number} of {channel} overtook {other.publishing.number}")
+
+    @staticmethod
+    def _is_before(one: DurableRow, other: DurableRow) -> bool:
+        assert one.committed is not None
+        if one.transaction == other.transaction:
+            return one.publishing.number < other.publishing.number
+        return one.committed < other.publishing.began
+
+    def relay(self, number: int, outcome: Published | EngineUnavailable) -> None:
+        """Record what a relay learns of a publication."""
+        row = self._rows.get(number)
+        if row is None or isinstance(outcome, EngineUnavailable):
+            return
+        publishing, position = row.publishing, outcome.position
+        if publishing.acknowledged is not None:
+            return
+        if position is None:
+            self._judge.acknowledge(publishing)
+        else:
+            self._judge.acknowledge(publishing, position.offset, position.epoch)
+
+    # the end
+
+    def check(self) -> None:
+        """Check what must be true when all faults are over."""
+        judge, sqlite = self._judge, self._database.sqlite
+        left = set()
+        query = "SELECT channel, data, due, error FROM realtime_pending"
+        for channel, data, due, error in sqlite.execute(query):
+            left.add(int(data))
+            if not channel.startswith(REFUSED) or due is not None:
+                judge.fail(f"{data} of {channel} is left, due {due}: {error}")
+            elif not error:
+                judge.fail(f"{data} of {channel} was parked without a reason")
+        for number, row in self._rows.items():
+            if row.committed is None or number in left:
+                continue
+            if row.published is None or row.publishing.acknowledged is None:
+                judge.fail(f"{number} of {row.publishing.channel} was committed, and is lost")
+        for what, name in self._database.locked:
+            judge.fail(f"{what} {name} of the database is still locked")
+        now = str(datetime.fromtimestamp(self._world.unix_time() + CLOCK_ERROR, UTC))
+        query = "SELECT shard FROM realtime_pending_relay WHERE owner != '' AND until > ?"
+        for (shard,) in sqlite.execute(query, (now,)):
+            judge.fail(f"shard {shard} is still taken")

@@ -1,0 +1,44 @@
+"""The command that plants faults: it finds one that breaks a promise, and no other one."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.timeout(120)
+
+ROOT = Path(__file__).parents[2]
+ORDER = "realtime/streams/order.py"
+
+
+def plant(change: str, seconds: float) -> subprocess.CompletedProcess[str]:
+    """Run the command for one change of `order.py`, also for one that is known to be equivalent."""
+    arguments = [ORDER, "--only", change, "--all", "--measured", "1"]
+    return subprocess.run(
+        [sys.executable, "-m", "tests.simulation.mutants", *arguments, "--seconds", str(seconds)],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+def test_fault_is_found_and_the_file_stays_as_it_is() -> None:
+    before = (ROOT / ORDER).read_bytes()
+    change = "StreamOrder._take_due: offset += 1 -> offset += 2"
+    planted = plant(change, 30)
+    assert planted.stdout.startswith(f"found    {ORDER}:"), planted
+    assert f"{change} | seed " in planted.stdout
+    assert "1 of 1 found, 100.0 %; 0 excluded as equivalent" in planted.stdout
+    assert planted.returncode == 0
+    assert (ROOT / ORDER).read_bytes() == before
+
+
+def test_equivalent_mutation_survives() -> None:
+    planted = plant("self._suspected = 0 -> self._suspected = 1", 0.1)
+    assert planted.stdout.startswith(f"survived {ORDER}:"), planted
+    assert "0 of 1 found" in planted.stdout
+    assert planted.returncode == 1
