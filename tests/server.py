@@ -128,6 +128,10 @@ class ListeningProcess:
         return self._process.pid
 
     @property
+    def is_running(self) -> bool:
+        return self._process.poll() is None
+
+    @property
     def log(self) -> str:
         """Everything the process wrote so far."""
         if self._output.closed:
