@@ -488,7 +488,7 @@ class SimulatedClient:
         """Publish, as a client may in this channel."""
         if self.state is State.CONNECTED:
             sender = f"{self.name}#{self.run}" if self._wire and self._wire.keeps_order else ""
-            publishing = self._judge.begin(channel, sender)
+            publishing = self._judge.begin(channel, self.name, sender)
             params = {"channel": channel, "data": publishing.number}
             self._call("publish", params, self._has_published, publishing)
 

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING
 
 from realtime.redis import slots
 from tests.simulation.redis_database import Database
-from tests.simulation.redis_server import LAG, Connection, RedisServer, encode
-from tests.simulation.redis_values import OK, RedisError, Reply, copied
+from tests.simulation.redis_server import LAG, Connection, RedisServer
+from tests.simulation.redis_values import OK, RedisError, Reply, copied, encode
 
 if TYPE_CHECKING:
     from tests.simulation.redis_cluster import ClusterShard

@@ -20,7 +20,7 @@ import hiredis
 
 from tests.simulation.network import End, Network, Receiver
 from tests.simulation.redis_database import Database
-from tests.simulation.redis_values import RedisError, Reply, Status
+from tests.simulation.redis_values import RedisError, Reply, Status, encode
 from tests.simulation.world import Process, World
 
 LAG = 0.002
@@ -28,23 +28,6 @@ LAG = 0.002
 DEMOTION_MAX = 10.0
 """Seconds for which an old master serves on after a planned failover, at most."""
 MASTER_NAME = "master"
-
-
-def encode(reply: Reply) -> bytes:
-    """Return a reply as RESP2."""
-    match reply:
-        case None:
-            return b"$-1\r\n"
-        case bytes():
-            return b"$%d\r\n%b\r\n" % (len(reply), reply)
-        case Status():
-            return b"+%b\r\n" % reply.encode()
-        case int():
-            return b":%d\r\n" % reply
-        case RedisError():
-            return b"-%b\r\n" % str(reply).encode()
-        case _:
-            return b"*%d\r\n%b" % (len(reply), b"".join(map(encode, reply)))
 
 
 class Server:

@@ -164,3 +164,20 @@ FREES = frozenset(
     ]
 )
 """Of those that write: what a full Redis lets pass."""
+
+
+def encode(reply: Reply) -> bytes:
+    """Return a reply as RESP2."""
+    match reply:
+        case None:
+            return b"$-1\r\n"
+        case bytes():
+            return b"$%d\r\n%b\r\n" % (len(reply), reply)
+        case Status():
+            return b"+%b\r\n" % reply.encode()
+        case int():
+            return b":%d\r\n" % reply
+        case RedisError():
+            return b"-%b\r\n" % str(reply).encode()
+        case _:
+            return b"*%d\r\n%b" % (len(reply), b"".join(map(encode, reply)))

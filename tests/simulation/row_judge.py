@@ -69,6 +69,7 @@ class RowJudge:
     def write(self, channel: str, transaction: int, delay: float) -> Publishing:
         """Record that a transaction writes a durable publication."""
         publishing = self._judge.begin(channel)
+        publishing.is_durable = True
         self._rows[publishing.number] = DurableRow(publishing, transaction, delay)
         return publishing
 

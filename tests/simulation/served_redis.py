@@ -20,7 +20,7 @@ from tests.ports import free_port
 from tests.redis_server import TIMEOUT, RedisServer
 from tests.simulation import redis_server
 from tests.simulation.network import Network
-from tests.simulation.redis_values import RedisError, UnknownCommand
+from tests.simulation.redis_values import RedisError, UnknownCommand, encode
 from tests.simulation.world import Process, World
 
 
@@ -89,7 +89,7 @@ class _Model(redis_server.RedisServer):
         try:
             super().answer(connection, command)
         except UnknownCommand as error:
-            connection.write(redis_server.encode(RedisError(f"ERR unknown command {error}")))
+            connection.write(encode(RedisError(f"ERR unknown command {error}")))
 
 
 class _Connection(redis_server.Connection, asyncio.Protocol):
