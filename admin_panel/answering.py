@@ -10,9 +10,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 
 from django.utils.functional import Promise
+from django.utils.text import format_lazy
 from django.utils.translation import gettext_lazy as _
 
 from realtime.errors import EngineUnavailable, InternalError, NoReply, NotServing
+
+from .engine import server_name
 
 
 class Unavailable(Exception):
@@ -31,8 +34,8 @@ class Unavailable(Exception):
             title: the problem in a few words.
             advice: what still works, and what to do.
             detail: the text of the error, in English, without secrets.
-            is_engine: whether Redis is what does not answer.
-            may_be_done: whether Redis may have done what it was asked for, or may still do it.
+            is_engine: whether the server of the engine is what does not answer.
+            may_be_done: whether it may have done what it was asked for, or may still do it.
         """
         super().__init__(detail)
         self.title = title
@@ -53,10 +56,11 @@ def answering(*, reads: bool = False) -> Iterator[None]:
     try:
         yield
     except EngineUnavailable as error:
-        title = _("Redis cannot be reached")
+        # lazy: the error is kept for pages in other languages
+        title = format_lazy(_("{server} cannot be reached"), server=server_name())
         advice = _(
-            "Clients stay connected. In channels with recovery they catch up when Redis is back."
-            " Until then nothing can be published, and lists and counts are not available."
+            "Clients stay connected. In channels with recovery they catch up when the connection is"
+            " back. Until then nothing can be published, and lists and counts are not available."
         )
         may_be_done = isinstance(error, NoReply) and not reads
         raise Unavailable(title, advice, str(error), True, may_be_done) from error

@@ -24,6 +24,7 @@ from django.utils.translation import ngettext
 
 from . import service
 from .answering import Unavailable, unanswered
+from .engine import server_name
 from .service import NodeStatus, ServiceState
 from .words import duration
 
@@ -238,8 +239,9 @@ def problems_of(look: Look) -> Iterator[HealthProblem]:
     nodes, round_trip = look.seen.state
     yield from node_problems(nodes)
     if round_trip is not None and round_trip > SLOW_ROUND_TRIP:
-        text = _("Redis is slow: a round trip takes %(time)d ms.")
-        yield HealthProblem("slow", text % {"time": round_trip * 1000})
+        text = _("%(server)s is slow: a round trip takes %(time)d ms.")
+        values = {"server": server_name(), "time": round_trip * 1000}
+        yield HealthProblem("slow", text % values)
 
 
 def node_problems(nodes: Sequence[NodeStatus]) -> Iterator[HealthProblem]:

@@ -194,10 +194,14 @@ class Serving:
             timeout: seconds that it was given; 0 for no limit.
         """
         if isinstance(error, TimeoutError) and (hosts := self._labels()):
-            return f"no answer within {timeout:g} s from Redis at {', '.join(hosts)}"
+            return f"no answer within {timeout:g} s from {self.server_name()} at {', '.join(hosts)}"
         if isinstance(error, EngineUnavailable | InvalidOptions | InvalidKey):
             return str(error)
         return None
+
+    def server_name(self) -> str:
+        """Return the name of the program that has the data of the engine; "" if there is none."""
+        return factory.server_name(self.config())
 
     def _labels(self) -> list[str]:
         config = self.config()
@@ -262,8 +266,9 @@ class Serving:
         raise NotServing(
             "This process serves no clients, and the memory engine reaches no other process."
             " Call this in the process of the ASGI server, send the command to its /api, or name a"
-            " Redis (SERVICE_REDIS_URL), which connects all processes. For tests and scripts that"
-            " need not reach clients, set engine to dummy."
+            " Redis (SERVICE_REDIS_URL) or PostgreSQL (SERVICE_ENGINE=postgresql), which connects"
+            " all processes. For tests and scripts that need not reach clients, set engine to"
+            " dummy."
         )
 
     # work on the member that this process is

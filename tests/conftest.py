@@ -23,6 +23,7 @@ from realtime.auth import issue
 from realtime.config.reader import load
 from tests.collecting import import_in_turn
 from tests.coroutine_thread import connections_of_coroutines  # noqa: F401, a fixture
+from tests.database_starting import start_database  # noqa: F401, a fixture
 from tests.protocol_client import ProtocolClient, open_client
 from tests.redis_cluster import RedisCluster
 from tests.redis_sentinel import Sentinel

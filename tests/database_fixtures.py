@@ -2,34 +2,11 @@
 
 from __future__ import annotations
 
-import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 
 from tests.database_server import DatabaseServer, MariaDB, Postgres
-
-
-@pytest.fixture(scope="session")
-def start_database() -> Iterator[Callable[[type[DatabaseServer]], DatabaseServer]]:
-    """Start a database server, or skip the test; in CI it fails where there is none."""
-    started: list[DatabaseServer] = []
-
-    def start(kind: type[DatabaseServer]) -> DatabaseServer:
-        if not kind.is_installed():
-            message = f"{kind.name} is not installed ({', '.join(kind.programs)})"
-            if os.environ.get("CI"):
-                pytest.fail(message)
-            pytest.skip(message)
-        server = kind()
-        started.append(server)
-        server.create()
-        server.start()
-        return server
-
-    yield start
-    for server in started:
-        server.discard()
 
 
 @pytest.fixture(scope="session", params=[Postgres, MariaDB], ids=lambda kind: kind.name)

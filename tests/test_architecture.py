@@ -66,6 +66,7 @@ ROOMS = (
     "realtime.streams",
     "realtime.engine.factory",
     "realtime.engine.redis",
+    "realtime.engine.postgresql",
     "realtime.engine",
     "realtime.config.error_reports",
     "realtime.config.sources",
@@ -104,6 +105,7 @@ WALLS = {
 
 LAYER = "realtime.engine.redis.layer"
 OPENING = "realtime.engine.redis.opening"
+OPENINGS = (OPENING, "realtime.engine.postgresql.opening")
 
 MODULES_AT_THE_ROOT = 17
 LINES = 400
@@ -142,10 +144,8 @@ TYPED_IS_IMPORTED_BY = ("realtime.tools.typed",)
 APPS = ("api", "admin_panel")
 PACKAGES = ("realtime", *APPS, "messaging_project")
 
-PANEL_ASKS = tuple(
-    f"admin_panel.{name}" for name in ("service", "people", "commands", "redis_keys")
-)
-"""The modules of the panel that know the service: all of it, users, the server API, and Redis."""
+PANEL_ASKS = tuple(f"admin_panel.{name}" for name in ("service", "people", "commands", "engine"))
+"""The modules of the panel that know the service: all of it, users, the server API, the engine."""
 
 PANEL_MAY_IMPORT = (
     "realtime.config",
@@ -222,6 +222,7 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
         ("channels_redis", (LAYER,)),
         ("redis", ("realtime.redis",)),
         ("hiredis", ("realtime.redis",)),
+        ("psycopg", ("realtime.engine.postgresql",)),
         ("django", DJANGO_SIDE),
         ("rest_framework", ("realtime.typed.serializers",)),
         ("pydantic", ("realtime.typed.models",)),
@@ -265,12 +266,12 @@ def test_configuration_in_force_is_read_at_the_rim() -> None:
         found.by for found in imports("realtime") if within(found.name, "realtime.config.sources")
     }
 
-    rim = ("realtime.serving", OPENING, *DJANGO_SIDE)
+    rim = ("realtime.serving", *OPENINGS, *DJANGO_SIDE)
     assert sorted(reader for reader in readers if not within(reader, *rim)) == []
 
 
 def test_only_the_factory_knows_all_engines() -> None:
-    choosers = {found.by for found in imports("realtime") if within(found.name, OPENING)}
+    choosers = {found.by for found in imports("realtime") if within(found.name, *OPENINGS)}
 
     assert choosers == {"realtime.engine.factory"}
 

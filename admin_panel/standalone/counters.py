@@ -18,7 +18,7 @@ from django.core.cache import cache
 from django.core.cache.backends.base import BaseCache
 from django.core.cache.backends.locmem import LocMemCache
 
-from .. import redis_keys
+from .. import engine
 
 T = TypeVar("T")
 
@@ -66,7 +66,7 @@ class _InCache:
 class _InRedis:
     """Those in the Redis of the service. Each call is one round trip."""
 
-    def __init__(self, run: redis_keys.RunInRedis) -> None:
+    def __init__(self, run: engine.RunInRedis) -> None:
         self._run = run
 
     def add_one(self, key: str, seconds: float) -> int:
@@ -128,7 +128,7 @@ def is_marked(key: str) -> bool:
     if _here.is_marked(key) or _shared(lambda store: store.is_marked(key), False):
         return True
     # a mark of before the site had the Redis engine, or of a version that made them all there
-    return redis_keys.run_in_redis() is not None and _asked(
+    return engine.run_in_redis() is not None and _asked(
         "cache", _InCache(cache), lambda store: store.is_marked(key), False
     )
 
@@ -138,7 +138,7 @@ def _shared(work: Callable[[_Store], T], otherwise: T) -> T:
 
     Operators can sign in then.
     """
-    run = redis_keys.run_in_redis()
+    run = engine.run_in_redis()
     if run is None:
         return _asked("cache", _InCache(cache), work, otherwise)
     return _asked("Redis", _InRedis(run), work, otherwise)

@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 from realtime.checks.table import Found, check
+from realtime.config.database_options import uses_postgresql
 from realtime.config.names import given_items, options_in
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS, ChannelOptions, Config
 from realtime.config.proxy_options import PROXIES
@@ -201,6 +202,12 @@ OF_THE_SERVICE = (
         lambda c, _: not (uses_redis(c) or c.engine),  # an engine that is named is a switch
         "the engine is memory",
         "Set redis_url, or engine to redis",
+    ),
+    Need(
+        " ".join(name for name in CONFIG_FIELDS if name.startswith("database")),
+        lambda c, _: not (uses_postgresql(c) or c.engine),  # as above
+        "the engine is not PostgreSQL",
+        "Set engine to postgresql",
     ),
     Need(
         "redis_host redis_port",

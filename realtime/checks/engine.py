@@ -8,6 +8,7 @@ from realtime.checks.table import Found, check
 from realtime.config import sources
 from realtime.config.redis_options import uses_redis
 from realtime.config.sources import OUR_LAYER, Report
+from realtime.engine import factory
 
 
 @check("realtime.W007", f"Use {OUR_LAYER}, or leave channel_layer empty.")
@@ -31,7 +32,7 @@ def check_memory_engine(report: Report) -> Found:
         for alias, backend in sources.channel_layers().items()
         if backend == OUR_LAYER or backend.startswith("channels_redis.")
     ]
-    if redis_layers and not settings.DEBUG and not uses_redis(report.config):
+    if redis_layers and not settings.DEBUG and not factory.is_shared(report.config):
         yield (
             f"CHANNEL_LAYERS has a Redis layer ({', '.join(redis_layers)}), but the engine is"
             " memory: publications do not reach other processes."

@@ -7,8 +7,8 @@ from django.conf import settings
 from realtime.checks.access import HTTP_TRANSPORTS
 from realtime.checks.table import Found, check
 from realtime.config.options import Config
-from realtime.config.redis_options import uses_redis
 from realtime.config.sources import Report
+from realtime.engine import factory
 
 SHORTEST_TOKEN_LIFETIME = 30
 """Seconds: a page that was loaded on a slow line must still be able to connect."""
@@ -92,7 +92,7 @@ def check_trusted_proxies(report: Report) -> Found:
 
 
 def _several_processes_read_sessions(config: Config) -> bool:
-    return config.session_authentication and uses_redis(config)
+    return config.session_authentication and factory.is_shared(config)
 
 
 def _sessions_are_local() -> bool:

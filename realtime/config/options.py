@@ -175,7 +175,7 @@ class Config(LimitOptions):
 
     # engine
     engine: str = option(
-        "", "memory, redis or dummy; empty: redis if one is named, otherwise memory."
+        "", "memory, redis, postgresql or dummy; empty: redis if one is named, otherwise memory."
     )
     memory_history_meta_ttl: int = seconds(
         0, "Seconds the offset of an unused channel is remembered (memory engine); 0: for ever."
@@ -226,6 +226,28 @@ class Config(LimitOptions):
     )
     redis_wait_timeout: float = seconds(
         0.5, "Seconds to wait for replicas; must be less than redis_read_timeout.", least=0.01
+    )
+    database: str = option(
+        "", "Alias in DATABASES of the database of the PostgreSQL engine; empty: default."
+    )
+    database_url: str = option(
+        "", "URL postgresql:// of that database, in place of an alias.", secret=True
+    )
+    database_notify_url: str = option(
+        "",
+        "URL postgresql:// of the same database past a pooler in transaction mode, for NOTIFY and"
+        " LISTEN.",
+        secret=True,
+    )
+    database_poll: float = seconds(
+        0.0,
+        "Seconds after which nodes look for publications, where they cannot LISTEN; 0: they do.",
+    )
+    database_schema: str = option(
+        "django_realtime", "Schema of the tables of the PostgreSQL engine; one for each service."
+    )
+    database_history_meta_ttl: int = seconds(
+        2_592_000, "Seconds the offset of an unused channel is remembered; 0: for ever."
     )
     channel_layer: str = option(
         "", "Alias in CHANNEL_LAYERS of the layer that delivers; empty: a layer of the service."

@@ -13,6 +13,7 @@ import re
 from collections.abc import Iterator
 from urllib.parse import urlsplit
 
+from realtime.config.database_options import POSTGRESQL
 from realtime.config.options import Config, Problem
 
 DEFAULT_HOST = "127.0.0.1"
@@ -23,7 +24,7 @@ META_TTL_MIN = 60
 PARTITIONS_MAX = 1024
 
 DUMMY = "dummy"
-ENGINES = ("", "memory", "redis", DUMMY)
+ENGINES = ("", "memory", "redis", POSTGRESQL, DUMMY)
 
 # redis-py compares the scheme as it is written
 _SCHEMES = ("redis://", "rediss://", "unix://")
@@ -99,8 +100,8 @@ def problems(config: Config) -> Iterator[Problem]:
         yield Problem(
             "E013",
             f"Unknown engine {config.engine!r}.",
-            "Write memory, redis or dummy, or leave it empty: redis if the options name one, else"
-            " memory.",
+            "Write memory, redis, postgresql or dummy, or leave it empty: redis if the options name"
+            " one, else memory.",
         )
     if config.engine == "memory" and config.channel_layer:
         yield Problem(

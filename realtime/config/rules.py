@@ -11,7 +11,7 @@ from importlib.util import find_spec
 from ipaddress import ip_network
 from urllib.parse import urlsplit
 
-from realtime.config import limit_options, name_patterns, origins, redis_options
+from realtime.config import database_options, limit_options, name_patterns, origins, redis_options
 from realtime.config.channel_options import PER_USER
 from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config, Problem
@@ -49,6 +49,7 @@ def check(config: Config) -> Iterator[Problem]:
     yield from _check_metrics(config)
     yield from _check_rates(config)
     yield from redis_options.problems(config)
+    yield from database_options.problems(config)
 
 
 def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:

@@ -20,14 +20,18 @@ import os
 import re
 from collections.abc import Container, Iterator, Mapping
 from dataclasses import replace
+from importlib.util import find_spec
 from typing import Any, NamedTuple
 
 from django.conf import settings
+from django.core.exceptions import ImproperlyConfigured
 from django.core.signals import setting_changed
+from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils.crypto import salted_hmac
 
 from realtime.config import nested
 from realtime.config.channel_types import ChannelTypes
+from realtime.config.database_options import uses_postgresql
 from realtime.config.merging import PLACES, Merged, Origin
 from realtime.config.names import SERVER_DECIDES, option_of
 from realtime.config.nested import FileOption
@@ -114,7 +118,11 @@ class Configuration:
         sources = self.gather()
         config, problems = read(sources.options)
         config = replace(config, types=self._types)
-        problems = [*(problems or _url_problems(config)), *layer_problems(config)]
+        problems = [
+            *(problems or _url_problems(config)),
+            *layer_problems(config),
+            *_database_problems(config),
+        ]
         named = [_name_sources(problem, sources.origins) for problem in problems]
         return Report(sources, config, [*sources.problems, *named])
 
@@ -182,6 +190,26 @@ def redis_prefix(config: Config) -> str:
     return f"realtime-{digest[:8]}"
 
 
+def database_parameters(alias: str) -> dict[str, Any]:
+    """Return the parameters of libpq for an entry of DATABASES; "": the default one.
+
+    Raises:
+        ImproperlyConfigured: it is none, or of another database.
+    """
+    connection = connections[alias or DEFAULT_DB_ALIAS]
+    if connection.vendor != "postgresql":
+        raise ImproperlyConfigured(
+            f"The engine is PostgreSQL, and the database {connection.alias!r} is"
+            f" {connection.vendor}."
+        )
+    parameters = connection.get_connection_params()
+    return {
+        name: value
+        for name, value in parameters.items()
+        if isinstance(value, str | int) and name not in _OF_DJANGO
+    }
+
+
 def observer_keys() -> list[bytes]:
     """Return the keys of observer tokens: the first one signs, any of them verifies.
 
@@ -204,6 +232,9 @@ def channel_layers() -> dict[str, str]:
         for alias, layer in layers.items()
     }
 
+
+_OF_DJANGO = ("prepare_threshold", "server_side_binding", "isolation_level", "autocommit")
+"""Parameters of a connection of Django that the engine has for itself."""
 
 _OF_THE_ENGINE = {"redis_cluster_addrs": "E054", "redis_partitions": "E053"}
 """Options that say where Redis is, and that a layer of CHANNEL_LAYERS cannot have."""
@@ -269,6 +300,24 @@ def _url_problems(config: Config) -> Iterator[Problem]:
                 f"URL {number} of {name}: {error}.",
                 "Parameters of a URL are options of connections, such as ssl_ca_certs.",
             )
+
+
+def _database_problems(config: Config) -> Iterator[Problem]:
+    """Yield why the PostgreSQL engine cannot be made here."""
+    if not uses_postgresql(config):
+        return
+    if find_spec("psycopg") is None:
+        yield Problem(
+            "E062",
+            "The engine is postgresql, and the package psycopg is not installed.",
+            'pip install "psycopg[binary]"',
+        )
+    if config.database and config.database not in settings.DATABASES:
+        yield Problem(
+            "E062",
+            f"database {config.database!r} is not in DATABASES.",
+            "Add it there, or leave it empty for the default one.",
+        )
 
 
 def variable(name: str) -> str:

@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from realtime.config import redis_options
+from realtime.config.database_options import POSTGRESQL
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
 from realtime.engine.dummy import DummyStore
+from realtime.engine.postgresql.opening import PostgreSQLEngines
 from realtime.engine.redis.opening import RedisEngines, RunOnKey
 from realtime.engine.redis.redis_bus import RedisBus
+
+if TYPE_CHECKING:
+    from realtime.engine.postgresql.database import BlockingDatabase
 
 
 class MemoryEngines:
@@ -15,6 +22,8 @@ class MemoryEngines:
 
     is_shared = False
     """Whether processes are one service: publishing works from any of them."""
+    server = ""
+    """The name of the program that has the data of the engine; "" if there is none."""
 
     @staticmethod
     def answer_timeout(config: Config) -> float:
@@ -45,13 +54,18 @@ class MemoryEngines:
         """Return the bus to the Redis that keeps streams and presence, for its doctor."""
         return None
 
+    def database(self, config: Config) -> BlockingDatabase | None:
+        """Return the database that keeps streams and presence, for its doctor; to be closed."""
+        return None
 
-EnginesOfAKind = MemoryEngines | RedisEngines
+
+EnginesOfAKind = MemoryEngines | RedisEngines | PostgreSQLEngines
 
 ENGINES: dict[str, type[EnginesOfAKind]] = {
     "memory": MemoryEngines,
     redis_options.DUMMY: MemoryEngines,
     "redis": RedisEngines,
+    POSTGRESQL: PostgreSQLEngines,
 }
 """Name in the option `engine` → what makes engines of this name in one process."""
 
@@ -59,6 +73,11 @@ ENGINES: dict[str, type[EnginesOfAKind]] = {
 def is_shared(config: Config) -> bool:
     """Return whether processes are one service: publishing works from any of them."""
     return ENGINES[_name(config)].is_shared
+
+
+def server_name(config: Config) -> str:
+    """Return the name of the program that has the data of the engine; "" if there is none."""
+    return ENGINES[_name(config)].server
 
 
 def answer_timeout(config: Config) -> float:

@@ -82,7 +82,11 @@ PROCESS = (
         COUNTER,
         "Streams that did not go on where this node was: their subscribers recovered anew.",
     ),
-    Metric("realtime_interruptions_total", COUNTER, "Interruptions of the connection to Redis."),
+    Metric(
+        "realtime_interruptions_total",
+        COUNTER,
+        "Interruptions of the connection to Redis or PostgreSQL.",
+    ),
     Metric(
         "realtime_signals_dropped_total",
         COUNTER,
@@ -96,7 +100,7 @@ PROCESS = (
         ("kind",),
     ),
     Metric(
-        "realtime_redis_seconds", GAUGE, "How long Redis took for the last heartbeat; with Redis."
+        "realtime_redis_seconds", GAUGE, "How long Redis or PostgreSQL took for the last heartbeat."
     ),
     Metric(
         "realtime_loop_lag_seconds",

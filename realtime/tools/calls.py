@@ -51,7 +51,8 @@ from realtime.tools.results import (
 
 NOT_HERE = (
     "With the memory engine, only the process that serves clients can do this. Send it there,"
-    " for example with --url http://127.0.0.1:8000, or use Redis (option redis_url)."
+    " for example with --url http://127.0.0.1:8000, or use Redis or PostgreSQL (options redis_url"
+    " and engine)."
 )
 
 

@@ -19,6 +19,7 @@ from realtime.operators.following import (
     UserFrames,
 )
 from realtime.operators.questions import CopyKind
+from realtime.serving import serving
 from realtime.tools import admin_log
 from realtime.tools.base import Answer, Options, SubCommand, count, cut, escape_for_terminal
 from realtime.tools.terminal import pause
@@ -76,7 +77,7 @@ def _run(options: Options) -> Iterator[Answer]:
                 return
             except EngineUnavailable as error:
                 if not is_away:
-                    yield _note(f"Redis is not available: {error}")
+                    yield _note(f"{serving.server_name()} is not available: {error}")
                 is_away = True
             else:
                 is_away = False
@@ -163,7 +164,7 @@ SUB_COMMANDS = (
         "after five minutes, or --seconds, or at Ctrl-C. Values of fields whose names say that\n"
         "they are tokens, passwords or the like are never shown; --mask leaves payloads out,\n"
         "too. Clients notice nothing. Following a user is recorded in the admin's log.\n"
-        "It needs Redis, by which it reaches the nodes.",
+        "It needs Redis or PostgreSQL, by which it reaches the nodes.",
         goes_on=True,
     ),
 )

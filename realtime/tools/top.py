@@ -26,8 +26,8 @@ from realtime.tools.base import (
 from realtime.tools.terminal import pause
 
 NOT_HERE = (
-    "Only processes that share a Redis can see each other (option redis_url). With the memory"
-    " engine, look at the metrics of the process that serves clients."
+    "Only processes that share a Redis or PostgreSQL can see each other (options redis_url and"
+    " engine). With the memory engine, look at the metrics of the process that serves clients."
 )
 NAME_LENGTH = 48
 """Characters of a name that are shown."""
@@ -144,7 +144,7 @@ def _run(options: Options) -> Iterator[Answer]:
         except EngineUnavailable as error:
             if options["once"]:
                 raise
-            message = f"Redis is not available: {error}"
+            message = f"{serving.server_name()} is not available: {error}"
             value = {"error": {"message": message}}
             yield Answer(escape_for_terminal(message), value, redraws=True)
         else:
@@ -261,7 +261,7 @@ SUB_COMMANDS = (
         "Show the nodes of the service, the busiest channels, and the namespaces; look again\n"
         "every few seconds, until Ctrl-C. With --once it looks once, and ends. Nodes count\n"
         "publications by channel while this command asks them, and for ten seconds more.\n"
-        "It needs Redis, by which it reaches the nodes.",
+        "It needs Redis or PostgreSQL, by which it reaches the nodes.",
         goes_on=True,
     ),
 )

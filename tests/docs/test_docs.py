@@ -188,9 +188,11 @@ def log_lines(*methods: str) -> Iterator[str]:
                 yield re.split(r"[%:]", ast.literal_eval(call.args[text_at]))[0].strip()
 
 
-def test_log_lines_about_redis_are_documented() -> None:
-    section = read("redis.md").partition("## Log lines\n")[2].partition("\n## ")[0]
-    documented = re.findall(r"^\| `(.+?)(?::? \.\.\..*)?` \|", section, re.MULTILINE)
+def test_log_lines_about_engines_are_documented() -> None:
+    documented: list[str] = []
+    for page in ("redis.md", "postgresql.md"):
+        section = read(page).partition("## Log lines\n")[2].partition("\n## ")[0]
+        documented += re.findall(r"^\| `(.+?)(?::? \.\.\..*)?` \|", section, re.MULTILINE)
     assert len(documented) > 10
     assert len(documented) == len(set(documented))
     assert set(log_lines(*LOGGED)) <= set(documented) <= set(log_lines(*LOGGED, *QUIET))

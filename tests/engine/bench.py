@@ -6,6 +6,7 @@ import asyncio
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
 from contextlib import asynccontextmanager
+from typing import Generic, NamedTuple, TypeVar
 
 import msgspec
 
@@ -159,9 +160,37 @@ class Bench:
         """Return the channels that a node lists."""
         return list(await self.engine.lists.names(Kind.CHANNELS))
 
+    async def idle(self) -> None:
+        """Wait until the changes of lists so far are written."""
+
+    def overdue_at(self, node: str) -> int:
+        """Return when the heartbeats of a node are overdue, Unix ms."""
+        raise NotImplementedError
+
+    def write_name(self, kind: Kind, node: str, name: bytes) -> None:
+        """Write any bytes as a name into the list of a node."""
+        raise NotImplementedError
+
+    def lose_list(self, kind: Kind, node: str) -> None:
+        """Delete a list of a node, as if the server had lost it."""
+        raise NotImplementedError
+
     async def nodes(self) -> list[NodeInfo]:
         """Return the nodes that are alive."""
         return [status.info() for status in await self.cluster.statuses() if status.alive]
+
+
+B = TypeVar("B", bound=Bench, covariant=True)
+
+
+class PairOf(NamedTuple, Generic[B]):
+    """Two nodes of one service."""
+
+    one: B
+    other: B
+
+
+Pair = PairOf[Bench]
 
 
 def several(

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 
+from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.broker import MetaSettings
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from tests.engine.bench import META_LIFETIME, SECOND_NODE, Bench, memory_bench
+from tests.database_server import DatabaseServer, QuickPostgres
+from tests.engine.bench import META_LIFETIME, NODE, SECOND_NODE, Bench, Pair, memory_bench
+from tests.engine.postgresql_bench import POSTGRESQL, postgresql_bench
 from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
 from tests.engine.redis_bench import (
     CLUSTER,
@@ -20,8 +23,8 @@ from tests.engine.redis_bench import (
     MODEL,
     ONE_REDIS,
     PARTITIONS,
-    Pair,
     RedisBench,
+    RedisPair,
     redis_bench,
 )
 from tests.redis_cluster import RedisCluster
@@ -59,15 +62,27 @@ def redis_model(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RedisServe
     model.kill()
 
 
-ServersOf = Callable[[str], Sequence[RedisServer]]
+Servers = Sequence[RedisServer] | DatabaseServer
+ServersOf = Callable[[str], Any]
 """Gives the servers for a kind of bench."""
+
+
+@pytest.fixture(scope="session")
+def postgresql_server(
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> DatabaseServer:
+    """A PostgreSQL for engines."""
+    return start_database(QuickPostgres)
 
 
 @pytest.fixture
 def servers_of(request: pytest.FixtureRequest) -> ServersOf:
     """The shared servers for a kind of bench, started when they are needed."""
 
-    def find(kind: str) -> Sequence[RedisServer]:
+    def find(kind: str) -> Servers:
+        if kind == POSTGRESQL:
+            server: DatabaseServer = request.getfixturevalue("postgresql_server")
+            return server
         if kind == CLUSTER:
             cluster: RedisCluster = request.getfixturevalue("redis_cluster")
             return cluster.servers
@@ -86,24 +101,26 @@ def open_bench(
 ) -> AbstractAsyncContextManager[Bench]:
     if kind in (MEMORY, MEMORY_CLUSTER):
         return memory_bench(meta_lifetime, clustered=kind == MEMORY_CLUSTER)
+    if kind == POSTGRESQL:
+        return postgresql_bench(servers_of(kind), meta_lifetime=meta_lifetime)
     return redis_bench(kind, servers_of(kind), meta=MetaSettings(lifetime=meta_lifetime))
 
 
-@pytest.fixture(params=[MEMORY, *KINDS, MODEL])
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL])
 async def engine(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, started and announced; the test moves the time."""
     async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
-@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS, MODEL])
+@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS, MODEL, POSTGRESQL])
 async def clustered(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine with a cluster, started and announced; the test moves the time."""
     async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
-@pytest.fixture(params=[MEMORY, *KINDS, MODEL])
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL])
 async def forgetful(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, with unused positions forgotten after META_LIFETIME."""
     async with open_bench(request.param, servers_of, META_LIFETIME) as bench:
@@ -140,12 +157,44 @@ async def own(own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench)
     return bench
 
 
-@pytest.fixture(params=[*KINDS, MODEL])
-async def pair(request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str) -> Pair:
-    """Two engines of each kind with the same prefix."""
+OpenNode = Callable[..., Any]
+"""As `open_node`; awaited, it gives a `Bench`."""
+
+
+@pytest.fixture
+async def open_node(servers_of: ServersOf) -> AsyncIterator[OpenNode]:
+    """Start an engine of a service: `await open_node(kind, prefix, node)`.
+
+    `kind` is one of those with a cluster; `prefix` names the service.
+    """
+    stack = AsyncExitStack()
+
+    async def start(kind: str, prefix: str, node: NodeInfo = NODE) -> Bench:
+        if kind == POSTGRESQL:
+            opened: Any = postgresql_bench(servers_of(kind), prefix, node)
+        else:
+            opened = redis_bench(kind, servers_of(kind), prefix, node)
+        bench: Bench = await stack.enter_async_context(opened)
+        return bench
+
+    yield start
+    await stack.aclose()
+
+
+@pytest.fixture(params=[*KINDS, MODEL, POSTGRESQL])
+async def pair(request: pytest.FixtureRequest, open_node: OpenNode, unique: str) -> Pair:
+    """Two engines of each kind, of one service."""
+    one = await open_node(request.param, unique)
+    return Pair(one, await open_node(request.param, unique, SECOND_NODE))
+
+
+@pytest.fixture(params=KINDS)
+async def redis_pair(
+    request: pytest.FixtureRequest, open_redis: OpenRedisBench, unique: str
+) -> RedisPair:
+    """Two engines over each kind of Redis, with the same prefix."""
     one = await open_redis(request.param, prefix=unique)
-    other = await open_redis(request.param, prefix=unique, node=SECOND_NODE)
-    return Pair(one, other)
+    return RedisPair(one, await open_redis(request.param, prefix=unique, node=SECOND_NODE))
 
 
 @pytest.fixture

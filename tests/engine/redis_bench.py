@@ -6,12 +6,13 @@ import asyncio
 import contextlib
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
-from typing import Any, NamedTuple
+from typing import Any
 
 import pytest
 import redis
 from channels_redis.pubsub import RedisPubSubChannelLayer
 
+from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.broker import DEFAULT_META, MetaSettings
 from realtime.engine.redis.engine import RedisEngine
@@ -23,7 +24,7 @@ from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import ClusterServers
 from realtime.redis.hosts import Host
 from tests.conftest import new_word
-from tests.engine.bench import NODE, NODE_LIFETIME, Bench
+from tests.engine.bench import NODE, NODE_LIFETIME, Bench, PairOf
 from tests.redis_server import RedisServer, has_sharded_pubsub
 
 LAYER_WITHOUT_REDIS = pytest.mark.filterwarnings("ignore:unclosed <StreamWriter:ResourceWarning")
@@ -87,6 +88,30 @@ class RedisBench(Bench):
         """The names of keys."""
         return self.engine.shards.keys
 
+    async def idle(self) -> None:
+        await self.engine.lists.idle()
+
+    def overdue_at(self, node: str) -> int:
+        (key,) = (key for key in self.stored_keys() if key.endswith(":lists.expiry"))
+        with self._client_of(key) as client:
+            return int(client.zscore(key, node) or 0)
+
+    def write_name(self, kind: Kind, node: str, name: bytes) -> None:
+        key = self.keys.list_of(kind, node)
+        with self._client_of(key) as client:
+            client.sadd(key, name)
+
+    def lose_list(self, kind: Kind, node: str) -> None:
+        key = self.keys.list_of(kind, node)
+        with self._client_of(key) as client:
+            client.delete(key)
+
+    def _client_of(self, key: str) -> redis.Redis:
+        """A client, to be closed, of the server that has a key."""
+        server = self.server_of(key)
+        assert server is not None
+        return server.client()
+
     def stored_keys(self) -> set[str]:
         """The keys below the prefix, on all servers."""
         stored = set[str]().union(*(server.keys() for server in self.servers))
@@ -109,18 +134,14 @@ class RedisBench(Bench):
         return self.layer.bus.group_channel(self.keys.group(channel))
 
 
+RedisPair = PairOf[RedisBench]
+
+
 def cluster_bus(url: str, prefix: str, partitions: int) -> RedisBus:
     """Return a bus to the cluster of a server."""
     parts = Partitions(partitions)
     hosts = ClusterServers([Host({"address": url})], parts)
     return RedisBus(hosts, prefix, new_serializer(), partitions=parts)
-
-
-class Pair(NamedTuple):
-    """Two nodes of one service."""
-
-    one: RedisBench
-    other: RedisBench
 
 
 def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:

@@ -9,8 +9,8 @@ from collections.abc import Awaitable, Callable, Mapping
 import pytest
 
 from realtime.engine.limits import MAX_BLOCKED, NO_LIST
-from tests.engine.bench import Bench
-from tests.engine.redis_bench import Pair, RedisBench
+from tests.engine.bench import Bench, Pair
+from tests.engine.redis_bench import RedisBench
 
 USERS = ["17", "", "ä漢🎉", "a\r\nb\x00", "u" * 255]
 

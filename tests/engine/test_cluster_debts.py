@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from realtime.engine.limits import Debt
-from tests.engine.bench import Bench
-from tests.engine.redis_bench import Pair, RedisBench
+from tests.engine.bench import Bench, Pair
+from tests.engine.redis_bench import RedisBench
 
 MOST = 1000.0
 

@@ -32,6 +32,7 @@ async def test_channels_are_those_with_a_subscriber(clustered: Bench, unique: st
     await clustered.broker.unsubscribe(f"{unique}-left")
     await clustered.publish(f"{unique}-nobody", 1, options=KEPT)
 
+    await clustered.idle()
     listed = await clustered.channels()
 
     assert {name for name in listed if name.startswith(unique)} == {f"{unique}-a", f"{unique}-b"}

@@ -8,8 +8,8 @@ import pytest
 
 from realtime.engine.limits import Places
 from realtime.errors import EngineUnavailable
-from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
-from tests.engine.redis_bench import Pair, RedisBench
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench, Pair
+from tests.engine.redis_bench import RedisBench
 
 LIMIT = 5
 

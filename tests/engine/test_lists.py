@@ -9,6 +9,7 @@ import pytest
 from realtime.engine.lists import Kind, is_listable, pair, parts_of
 from tests.engine.bench import Bench, comes_true
 from tests.engine.conftest import MEMORY, ServersOf, open_bench
+from tests.engine.postgresql_bench import POSTGRESQL
 from tests.engine.redis_bench import KINDS, ONE_REDIS
 from tests.unit.parts import eventually
 
@@ -16,7 +17,7 @@ HOSTILE = ["7", "007", " 7", "é", "\U0001f600", "\0", "\n", "a:b", "*", "{1}", 
 """User IDs that tokens may hold."""
 
 
-@pytest.fixture(params=[MEMORY, ONE_REDIS, KINDS[-1]])
+@pytest.fixture(params=[MEMORY, ONE_REDIS, KINDS[-1], POSTGRESQL])
 async def engine(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine; of those over Redis, one of each form of keys."""
     async with open_bench(request.param, servers_of) as bench:

@@ -1,4 +1,4 @@
-"""Two nodes on one Redis, one of which dies: the ends of what was there are told once."""
+"""Two nodes of one service, one of which dies: the ends of what was there are told once."""
 
 from __future__ import annotations
 
@@ -7,44 +7,44 @@ from collections import Counter
 import pytest
 
 from realtime.cluster.dead_nodes import CLAIM
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP
 from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis import lists
-from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP
-from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
-from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, ONE_REDIS, SHARDS, Pair, RedisBench
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench, Pair
+from tests.engine.conftest import OpenNode, OpenRedisBench
+from tests.engine.postgresql_bench import POSTGRESQL
+from tests.engine.redis_bench import KINDS, ONE_REDIS, SHARDS
 
 THIRD_NODE = NodeInfo("N3", "third", "1.0", 0, 0, 0, 0)
 
 
-@pytest.fixture(params=[ONE_REDIS, KINDS[-1]])
-def kind_of_redis(request: pytest.FixtureRequest) -> str:
+@pytest.fixture(params=[ONE_REDIS, KINDS[-1], POSTGRESQL])
+def kind_of_engine(request: pytest.FixtureRequest) -> str:
     """One Redis, and one whose keys have hash tags: other kinds run the same scripts."""
     kind: str = request.param
     return kind
 
 
 @pytest.fixture
-async def pair(open_redis: OpenRedisBench, kind_of_redis: str, unique: str) -> Pair:
-    """Two engines with the same prefix."""
-    one = await open_redis(kind_of_redis, prefix=unique)
-    other = await open_redis(kind_of_redis, prefix=unique, node=SECOND_NODE)
-    return Pair(one, other)
+async def pair(open_node: OpenNode, kind_of_engine: str, unique: str) -> Pair:
+    """Two engines of one service."""
+    one = await open_node(kind_of_engine, unique)
+    return Pair(one, await open_node(kind_of_engine, unique, SECOND_NODE))
 
 
-async def add(bench: RedisBench, kind: Kind, *names: str) -> None:
+async def add(bench: Bench, kind: Kind, *names: str) -> None:
     """List names, and wait until that is written."""
     for name in names:
         bench.engine.lists.add(kind, name)
-    await bench.engine.lists.idle()
+    await bench.idle()
 
 
-async def discard(bench: RedisBench, kind: Kind, *names: str) -> None:
+async def discard(bench: Bench, kind: Kind, *names: str) -> None:
     """List names no longer, and wait until that is written."""
     for name in names:
         bench.engine.lists.discard(kind, name)
-    await bench.engine.lists.idle()
+    await bench.idle()
 
 
 async def die(pair: Pair) -> None:
@@ -53,7 +53,7 @@ async def die(pair: Pair) -> None:
     await pair.other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
 
 
-async def sweep(bench: RedisBench) -> dict[Kind, list[str]]:
+async def sweep(bench: Bench) -> dict[Kind, list[str]]:
     """Sweep as long as there is something; returns the names of each kind."""
     found: dict[Kind, list[str]] = {kind: [] for kind in Kind}
     number = 0
@@ -136,14 +136,14 @@ async def test_end_at_a_living_node_waits_for_the_sweep_of_the_dead_one(pair: Pa
 
 
 async def test_of_two_dead_nodes_the_last_sweep_tells(
-    pair: Pair, open_redis: OpenRedisBench, kind_of_redis: str, unique: str
+    pair: Pair, open_node: OpenNode, kind_of_engine: str, unique: str
 ) -> None:
     await add(pair.one, Kind.USERS, "a", "b")
     await add(pair.other, Kind.USERS, "a", "c")
     for bench in pair:
         await bench.engine.stop()
     await pair.one.elapse(NODE_LIFETIME + 1)
-    third = await open_redis(kind_of_redis, prefix=unique, node=THIRD_NODE)
+    third = await open_node(kind_of_engine, unique, THIRD_NODE)
 
     found = await sweep(third)
 
@@ -232,24 +232,17 @@ async def test_users_of_a_dead_node_are_seen_last_while_it_was_not_overdue(pair:
     await add(pair.one, Kind.CHANNELS, "b")
     await die(pair)
 
-    (key,) = (key for key in pair.other.stored_keys() if key.endswith(":lists.expiry"))
-    server = pair.other.server_of(key)
-    assert server is not None
-    with server.client() as client:
-        until_ms = client.zscore(key, NODE.uid)
+    until_ms = pair.other.overdue_at(NODE.uid)
 
     await sweep(pair.other)
 
-    assert await pair.other.last_seen.users(10) == {"a": int(until_ms)}
+    assert await pair.other.last_seen.users(10) == {"a": until_ms}
 
 
 async def test_names_that_no_node_wrote_do_not_hide_others(pair: Pair) -> None:
     await add(pair.one, Kind.USERS, "7")
-    key = pair.one.keys.list_of(Kind.USERS, NODE.uid)
-    server = pair.one.server_of(key)
-    assert server is not None
-    with server.client() as client:
-        client.sadd(key, b"\xff", b"8\xff")
+    for name in (b"\xff", b"8\xff"):
+        pair.one.write_name(Kind.USERS, NODE.uid, name)
     await die(pair)
 
     assert (await sweep(pair.other))[Kind.USERS] == ["7"]

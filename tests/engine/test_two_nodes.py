@@ -1,4 +1,4 @@
-"""Two nodes on one Redis: what one does, the other sees."""
+"""Two nodes of one service: what one does, the other sees."""
 
 from __future__ import annotations
 
@@ -18,11 +18,13 @@ from tests.engine.bench import (
     NODE_LIFETIME,
     PLAIN,
     SECOND_NODE,
+    Pair,
     comes_true,
     untimed,
 )
-from tests.engine.conftest import OpenRedisBench
-from tests.engine.redis_bench import KINDS, Pair
+from tests.engine.conftest import OpenNode
+from tests.engine.postgresql_bench import POSTGRESQL
+from tests.engine.redis_bench import KINDS
 from tests.unit.parts import data, eventually, position_of
 
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
@@ -195,15 +197,15 @@ async def test_engine_that_stopped_does_not_disturb_the_other(pair: Pair, unique
     assert pair.one.receiver.publications[unique] == []
 
 
-# services on one Redis
+# services on one server
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", [*KINDS, POSTGRESQL])
 async def test_services_with_other_prefixes_see_nothing_of_each_other(
-    open_redis: OpenRedisBench, unique: str, kind: str
+    open_node: OpenNode, unique: str, kind: str
 ) -> None:
-    one = await open_redis(kind, prefix=f"{unique}a")
-    other = await open_redis(kind, prefix=f"{unique}b", node=SECOND_NODE)
+    one = await open_node(kind, f"{unique}a")
+    other = await open_node(kind, f"{unique}b", SECOND_NODE)
     for bench in (one, other):
         await bench.broker.subscribe(unique)
 

@@ -1,4 +1,4 @@
-"""Two nodes on one Redis: a channel is occupied once and vacated once, over both."""
+"""Two nodes of one service: a channel is occupied once and vacated once, over both."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import asyncio
 import random
 
 from realtime.engine.lists import Kind
-from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
-from tests.engine.redis_bench import Pair, RedisBench
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench, Pair
 from tests.unit.parts import eventually
 
 Reports = tuple[list[str], list[str]]
@@ -116,17 +115,9 @@ async def test_node_that_withdrew_does_not_count(pair: Pair, unique: str) -> Non
     assert pair.other.receiver.occupied == [unique]
 
 
-def lose(bench: RedisBench, key: str) -> None:
-    """Delete a key in Redis."""
-    server = bench.server_of(key)
-    assert server is not None
-    with server.client() as client:
-        client.delete(key)
-
-
 async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
-    lose(pair.one, pair.one.keys.list_of(Kind.CHANNELS, NODE.uid))
+    pair.one.lose_list(Kind.CHANNELS, NODE.uid)
 
     await pair.one.cluster.announce(NODE, NODE_LIFETIME)
 
@@ -135,8 +126,8 @@ async def test_lost_set_is_written_again_without_a_report(pair: Pair, unique: st
     assert vacated(pair) == ([], [])
 
 
-async def test_channel_left_while_redis_has_lost_it_is_vacated(pair: Pair, unique: str) -> None:
+async def test_channel_left_while_its_list_is_lost_is_vacated(pair: Pair, unique: str) -> None:
     await pair.one.broker.subscribe(unique)
-    lose(pair.one, pair.one.keys.list_of(Kind.CHANNELS, NODE.uid))
+    pair.one.lose_list(Kind.CHANNELS, NODE.uid)
     await pair.one.broker.unsubscribe(unique)
     await eventually(lambda: pair.one.receiver.vacated == [unique])

@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
+from typing import Any
 
 import httpx
 import pytest
 from selenium.webdriver import Chrome
 
+from realtime.engine.postgresql.schema import create
 from tests.browser import browsing, console
+from tests.conftest import new_word, start_server
+from tests.database_server import DatabaseServer, Postgres
 from tests.live.clusters import SERVICE, Cluster, TwoNodes
 from tests.live.configurations import Connect
 from tests.live.panel_servers import PanelServer, make_site
@@ -42,9 +46,35 @@ def application(shared_application: Application) -> Application:
     return shared_application
 
 
-@pytest.fixture
-def two_nodes(shared_cluster: Cluster) -> TwoNodes:
+@pytest.fixture(scope="session")
+def nodes_over_postgresql(
+    tmp_path_factory: pytest.TempPathFactory,
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> Iterator[TwoNodes]:
+    """Two nodes over one PostgreSQL, on servers of two kinds."""
+    database, schema = start_database(Postgres), new_word()
+    with database.connect() as connection:
+        create(connection, schema)
+    options: dict[str, Any] = {
+        "engine": "postgresql",
+        "database_url": f"postgresql://postgres@127.0.0.1:{database.settings['PORT']}/postgres",
+        "database_schema": schema,
+        **{name: value for name, value in SERVICE.items() if name != "redis_prefix"},
+    }
+    kinds = ("daphne", "uvicorn")
+    nodes = [start_server(tmp_path_factory, server=kind, **options) for kind in kinds]
+    yield nodes[0], nodes[1]
+    for node in nodes:
+        node.discard()
+
+
+@pytest.fixture(params=["redis", "postgresql"])
+def two_nodes(request: pytest.FixtureRequest) -> TwoNodes:
     """Two nodes of one service, on servers of two kinds."""
+    if request.param == "postgresql":
+        nodes: TwoNodes = request.getfixturevalue("nodes_over_postgresql")
+        return nodes
+    shared_cluster: Cluster = request.getfixturevalue("shared_cluster")
     one, other = (shared_cluster(server=kind, **SERVICE) for kind in ("daphne", "uvicorn"))
     return one[0], other[1]
 

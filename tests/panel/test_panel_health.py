@@ -81,7 +81,7 @@ VERDICTS: dict[str, tuple[list[NodeStatus], float, Level, str]] = {
     "all well": ([FINE], 0.001, Level.HEALTHY, ""),
     "silent node": ([FINE, SILENT], 0.001, Level.DEGRADED, "Node two has been silent for"),
     "late loop": ([FINE, LATE], 0.001, Level.DEGRADED, "Node three is overloaded"),
-    "slow Redis": ([FINE], 0.2, Level.DEGRADED, "Redis is slow"),
+    "slow engine": ([FINE], 0.2, Level.DEGRADED, "The engine is slow"),
     "no node": ([], 0.001, Level.DOWN, "No node is running."),
     "worst first": ([SILENT], 0.2, Level.DOWN, "No node is running."),
 }
@@ -274,7 +274,7 @@ WARNINGS: dict[str, tuple[list[NodeStatus], float | None, list[str]]] = {
     "memory engine": ([FINE], None, []),
     "no node": ([], 0.001, ["No node is running."]),
     "Redis at the limit": ([FINE], SLOW_ROUND_TRIP, []),
-    "slow Redis": ([FINE], 0.0834, ["Redis is slow: a round trip takes 83 ms."]),
+    "slow engine": ([FINE], 0.0834, ["The engine is slow: a round trip takes 83 ms."]),
     "silent node, its version no matter": (
         [FINE, GONE],
         0.001,

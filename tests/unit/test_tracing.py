@@ -11,7 +11,7 @@ from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanE
 
 from realtime import tracing
 from realtime.config.reader import read
-from realtime.engine.redis import records
+from realtime.engine import records
 from realtime.errors import PermissionDenied
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks

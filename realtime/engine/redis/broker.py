@@ -17,11 +17,11 @@ from typing import NamedTuple
 from weakref import WeakValueDictionary
 
 from realtime.channel_rules import INTERNAL
+from realtime.engine import records
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
-from realtime.engine.epochs import new_epoch
-from realtime.engine.redis import records
-from realtime.engine.redis.channel_list import ChannelList
-from realtime.engine.redis.records import Message
+from realtime.engine.channel_list import ChannelList
+from realtime.engine.epochs import HELD_LIFETIME, new_epoch
+from realtime.engine.records import Message
 from realtime.engine.redis.redis_bus import RedisGroups, Send, ShardRequest
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import Shards, decoding
@@ -45,10 +45,6 @@ CHANNEL_LIST_TIMEOUT = 0.5
 """Seconds a subscribe waits until its channel is listed. The list is on one shard; while that is
 away, channels of the other shards must not suffer."""
 
-
-HELD_LIFETIME = 3600
-"""Seconds that Redis keeps the epoch of a channel without publications after the site, or a node
-that follows the channel, has asked for the position."""
 
 MAX_COUNT = 2**31 - 1
 """More entries than a stream has, and a number that every Redis takes."""

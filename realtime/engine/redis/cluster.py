@@ -10,9 +10,9 @@ from collections.abc import Callable, Iterable
 from typing import TypeVar
 
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
+from realtime.engine import records
 from realtime.engine.base import Outgoing, Streams
 from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
-from realtime.engine.redis import records
 from realtime.engine.redis.lists import RedisNodeLists
 from realtime.engine.redis.scripts import (
     CLAIM,

@@ -18,7 +18,8 @@ from typing import Any, Protocol
 
 from asgiref.sync import async_to_sync
 
-from realtime.engine.redis.records import CHECKED, Message, positioned
+from realtime.engine.records import CHECKED, Message
+from realtime.engine.redis.messages import positioned
 from realtime.engine.redis.redis_bus import Handler, RedisBus, RedisGroups, Send
 from realtime.engine.redis.servers import OnShards
 from realtime.errors import EngineUnavailable, NoReply

@@ -34,9 +34,10 @@ from channels.exceptions import ChannelFull, MessageTooLarge
 from channels_redis.serializers import registry
 from channels_redis.utils import decode_hosts
 
+from realtime.engine.records import Message
 from realtime.engine.redis.loop_bus import LoopBus
+from realtime.engine.redis.messages import MessageSerializer
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.records import Message, MessageSerializer
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.servers import ShardServers
 from realtime.redis.hosts import Host, Timeouts

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
+from realtime.engine import records
 from realtime.engine.limits import (
     MAX_BLOCKED,
     NO_LIST,
@@ -20,7 +21,6 @@ from realtime.engine.limits import (
     ListVersion,
     Places,
 )
-from realtime.engine.redis import records
 from realtime.engine.redis.scripts import ADD_DEBTS, BLOCK, BLOCKED, PLACE_CONNECTIONS
 from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP, Shards, decoding
 from realtime.errors import EngineUnavailable

@@ -10,8 +10,8 @@ from collections.abc import Collection, Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
 from realtime.engine.base import Receiver
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.engine.lists import LISTS_KEPT, Kind, Swept
-from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.engine.redis.scripts import FORGET_SEEN, LIST_NAMES, RENEW_LISTS, SWEEP
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.errors import EngineUnavailable

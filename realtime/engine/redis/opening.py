@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from typing import Protocol
 
 from channels.layers import channel_layers
@@ -10,7 +9,8 @@ from channels.layers import channel_layers
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
-from realtime.engine.redis.broker import HELD_LIFETIME, MetaSettings
+from realtime.engine.epochs import glanced_lifetime
+from realtime.engine.redis.broker import MetaSettings
 from realtime.engine.redis.engine import RedisEngine, RedisStore
 from realtime.engine.redis.foreign import ForeignGroups, ForeignLayer, blocking_send
 from realtime.engine.redis.layer import RedisChannelLayer, hosts_of, new_serializer
@@ -21,11 +21,6 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.blocking_cluster import Routed, run_many
 from realtime.redis.commands import Command, Reply, Wait
 from realtime.redis.hosts import Host, Timeouts
-
-GLANCED_LIFETIME_MIN = 120
-"""Seconds for which a client that was cut off may come back to a channel without publications."""
-CHECKS_TO_MISS = 2
-"""Position checks, after which an epoch without publications is forgotten."""
 
 
 class RunOnKey(Protocol):
@@ -43,6 +38,7 @@ class RedisEngines:
     """Makes the Redis engines of one process. They share one bus, which has the connections."""
 
     is_shared = True
+    server = "Redis"
 
     @staticmethod
     def answer_timeout(config: Config) -> float:
@@ -72,6 +68,9 @@ class RedisEngines:
 
     def redis(self, config: Config) -> RedisBus:
         return self._buses(config)[0]
+
+    def database(self, config: Config) -> None:
+        return None
 
     def panel_keys(self, config: Config) -> RunOnKey:
         bus, prefix = self.redis(config), sources.redis_prefix(config)
@@ -124,14 +123,5 @@ def _meta(config: Config) -> MetaSettings:
         config.redis_history_meta_ttl,
         config.redis_epoch_per_run,
         wait if wait.replicas else None,
-        _glanced_lifetime(config),
+        glanced_lifetime(config),
     )
-
-
-def _glanced_lifetime(config: Config) -> int:
-    """Return how long Redis keeps the epoch of a channel that a client has only named."""
-    delay = config.client_channel_position_check_delay
-    if delay <= 0:  # no node asks again
-        return HELD_LIFETIME
-    longest = delay + config.client_presence_ping_interval
-    return max(GLANCED_LIFETIME_MIN, math.ceil(CHECKS_TO_MISS * longest))

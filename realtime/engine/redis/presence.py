@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from realtime.engine.redis import records
+from realtime.engine import records
 from realtime.engine.redis.scripts import REMOVE_PRESENCE
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo

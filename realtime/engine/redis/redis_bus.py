@@ -18,9 +18,10 @@ from collections.abc import Awaitable, Callable, Coroutine, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, contextmanager
 from typing import Any, NamedTuple
 
+from realtime.engine.records import Message
 from realtime.engine.redis.loop_bus import LoopBus
+from realtime.engine.redis.messages import MessageSerializer, decode
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.records import Message, MessageSerializer, decode
 from realtime.engine.redis.scripts import SEAL
 from realtime.engine.redis.servers import BlockingClient, OnShards, Servers
 from realtime.errors import EngineUnavailable

@@ -13,8 +13,8 @@ from contextlib import contextmanager
 from typing import TypeVar
 
 from realtime.engine.base import Affects
+from realtime.engine.records import Message
 from realtime.engine.redis.keys import Keys
-from realtime.engine.redis.records import Message
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.scripts import ADD_PRESENCE, PRESENCE
 from realtime.errors import EngineUnavailable

@@ -17,6 +17,7 @@ from realtime.auth.keys import InvalidKey
 from realtime.config.reader import InvalidOptions
 from realtime.errors import EngineUnavailable, Error
 from realtime.payload import is_text
+from realtime.serving import serving
 from realtime.tools import terminal
 from realtime.tools.base import (
     Answer,
@@ -111,7 +112,7 @@ def _run(command: SubCommand, options: dict[str, Any]) -> Generator[Answer]:
         text = f"The service answers {error.code}: {escape_for_terminal(error.message)}."
         raise _Failure(text, {"code": error.code, "message": error.message}) from error
     except EngineUnavailable as error:
-        text = f"Redis is not available: {error}"
+        text = f"{serving.server_name()} is not available: {error}"
         raise _Failure(escape_for_terminal(text), {"message": text}) from error
     except (InvalidOptions, InvalidKey) as error:
         reason = str(error).removesuffix(".")

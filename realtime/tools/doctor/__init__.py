@@ -1,12 +1,13 @@
-"""doctor: check the settings, a running service and Redis, and give advice.
+"""doctor: check the settings, a running service and Redis or PostgreSQL, and give advice.
 
-finding  the result of a check
-site     checks of the settings of this site
-service  requests to the running service, which several checks share
-network  checks of the service as clients, browsers and publishers reach it
-login    the check of a login session
-nodes    checks of the engine and the number of processes
-redis    checks of each Redis of the engine
+finding     the result of a check
+site        checks of the settings of this site
+service     requests to the running service, which several checks share
+network     checks of the service as clients, browsers and publishers reach it
+login       the check of a login session
+nodes       checks of the engine and the number of processes
+redis       checks of each Redis of the engine
+postgresql  checks of the PostgreSQL of the engine
 """
 
 from __future__ import annotations
@@ -16,11 +17,12 @@ from collections.abc import Iterable
 from django.core.management.base import CommandParser
 
 from realtime.config import sources
+from realtime.config.database_options import uses_postgresql
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.tools.base import Answer, Options, SubCommand, count, escape_for_terminal
 from realtime.tools.configuration import messages_of_checks
-from realtime.tools.doctor import login, network, nodes, redis, site
+from realtime.tools.doctor import login, network, nodes, postgresql, redis, site
 from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
 from realtime.tools.doctor.service import RunningService
 from realtime.tools.remote import Remote, Unreachable, add_url_arguments
@@ -77,6 +79,7 @@ def _configuration() -> Finding:
 def _checks(config: Config, remote: Remote | None, user: str) -> Iterable[DoctorCheck]:
     yield from site.checks(config)
     yield from redis.checks(config)
+    yield from postgresql.checks(config)
     if remote is None:
         yield DoctorCheck("service", lambda: NO_URL)
         return
@@ -96,7 +99,7 @@ def _run_checks(to_run: Iterable[DoctorCheck]) -> list[tuple[str, Finding]]:
         except Unreachable as error:
             finding = fail(str(error), "See the logs of the server and of the reverse proxy.")
         except EngineUnavailable as error:
-            finding = redis.away(error)
+            finding = (postgresql if uses_postgresql(sources.current()) else redis).away(error)
         findings.append((check.name, finding))
     return findings
 
@@ -114,7 +117,7 @@ SUB_COMMANDS = (
         "Look for common problems, and say what to do about them.",
         _add_arguments,
         _run,
-        "Check the settings of this site, Redis if the engine uses it and, with --url, the\n"
+        "Check the settings of this site, the server of the engine and, with --url, the\n"
         "running service as clients reach it. Each check prints ok, warn, fail, or skip if it\n"
         "could not be made; then the finding and what to do. The exit status is 1 if a check\n"
         "fails. The doctor changes nothing; a client of its own connects for a moment. With\n"

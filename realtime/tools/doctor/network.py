@@ -9,6 +9,7 @@ from functools import partial
 
 from realtime.auth.issue import unnamed_party
 from realtime.config import origins
+from realtime.engine import factory
 from realtime.errors import DisconnectBadRequest, DisconnectInvalidToken, TokenExpired
 from realtime.monitoring.application import READY
 from realtime.tools import websocket
@@ -100,9 +101,10 @@ def ready(service: RunningService) -> Finding:
     if response.status == 200:
         return ok("the service is ready for clients")
     if response.status == 503:
+        server = factory.server_name(service.config) or "the engine"
         return fail(
-            "the service is not ready: Redis does not answer in time, or the process drains",
-            "Look at the check of Redis. A process that drains is about to end.",
+            f"the service is not ready: {server} does not answer in time, or the process drains",
+            f"Look at the check of {server}. A process that drains is about to end.",
         )
     return warn(
         f"{service.config.health_handler_prefix}{READY} answers {response.status}",

@@ -67,7 +67,7 @@ def _memory(service: RunningService, listed: dict[str, str]) -> Finding:
         return warn(
             f"the service has {_processes(listed)} that know each other, but the engine"
             " here is memory",
-            "Give this process the options of the service (redis_url) to publish from here.",
+            "Give this process the options of the service (redis_url, engine), and it publishes.",
         )
     if len(met) > 1:
         return fail("several processes answer, but the engine is memory", ONE_PROCESS)
@@ -75,20 +75,29 @@ def _memory(service: RunningService, listed: dict[str, str]) -> Finding:
 
 
 def _shared(service: RunningService, listed: dict[str, str]) -> Finding:
-    """With Redis, the service and this process must list the same nodes."""
+    """With a shared engine, the service and this process must list the same nodes."""
+    server = factory.server_name(service.config)
     try:
         here = {node["uid"] for node in realtime.info()}
     except EngineUnavailable:
-        return skip("Redis cannot be reached from here")
+        return skip(f"{server} cannot be reached from here")
     if not here & listed.keys():
         return fail(
-            "the processes of the service are not in the Redis of these settings",
-            "The service has other options: compare redis_url, redis_db, redis_prefix and"
-            " SECRET_KEY, from which the prefix is made.",
+            f"the processes of the service are not in the {server} of these settings",
+            _OTHER_OPTIONS[server],
         )
     alias = service.config.channel_layer
     layer = f" and the channel layer {alias!r}" if alias else ""
-    return ok(f"{_processes(here)}, one service through Redis{layer}")
+    return ok(f"{_processes(here)}, one service through {server}{layer}")
+
+
+_OTHER_OPTIONS = {
+    "Redis": "The service has other options: compare redis_url, redis_db, redis_prefix and"
+    " SECRET_KEY, from which the prefix is made.",
+    "PostgreSQL": "The service has other options: compare database, database_url and"
+    " database_schema.",
+}
+"""Name of the server of the engine → which options may differ."""
 
 
 def _processes(uids: Collection[str]) -> str:

@@ -86,7 +86,7 @@ def parser() -> argparse.ArgumentParser:
         "--workers",
         type=_number,
         metavar="N",
-        help="processes that share the port, under a supervisor; needs Redis",
+        help="processes that share the port, under a supervisor; needs Redis or PostgreSQL",
     )
     return made
 

@@ -33,10 +33,10 @@ READY = "ready {:g}"
 """What a worker says when it accepts connections, with the seconds that it needs at most to end.
 Anything else is the reason why it cannot."""
 
-NEEDS_REDIS = (
-    "--workers needs Redis. With the memory engine each process would be a service of its own, and"
-    " clients of one would not get what another publishes. Set redis_url (SERVICE_REDIS_URL), or"
-    " leave --workers out."
+NEEDS_ENGINE = (
+    "--workers needs Redis or PostgreSQL. With the memory engine each process would be a service of"
+    " its own, and clients of one would not get what another publishes. Set redis_url"
+    " (SERVICE_REDIS_URL) or engine (SERVICE_ENGINE=postgresql), or leave --workers out."
 )
 
 ONE_ADDRESS = (
@@ -106,7 +106,7 @@ class Supervised(Alone):
         asyncio.get_event_loop().remove_reader(self._supervisor)
 
     def refusal(self) -> str | None:
-        return None if factory.is_shared(serving.config()) else NEEDS_REDIS
+        return None if factory.is_shared(serving.config()) else NEEDS_ENGINE
 
     def started(self, failure: str | None) -> bool:
         message = failure

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from realtime.engine.redis.channel_list import MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ChannelList
 from realtime.errors import EngineUnavailable
 from realtime.redis.connection import Connection
 

@@ -7,7 +7,7 @@ import logging
 
 import pytest
 
-from realtime.engine.redis.channel_list import MAX_FAILED, MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.channel_list import MAX_FAILED, MAX_NAMES_PER_STEP, ChannelList
 from realtime.errors import EngineUnavailable
 from tests.engine.redis.channel_list_bench import ChannelListBench
 from tests.unit.parts import eventually, turns

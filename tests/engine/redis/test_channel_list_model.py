@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realtime.engine.redis.channel_list import ChannelList
+from realtime.engine.channel_list import ChannelList
 from realtime.errors import EngineUnavailable
 from tests.unit.parts import turns
 

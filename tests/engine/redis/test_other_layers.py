@@ -11,12 +11,13 @@ import pytest
 from channels.layers import InMemoryChannelLayer
 
 from realtime.config.options import ChannelOptions
+from realtime.engine import records
 from realtime.engine.base import Outgoing
-from realtime.engine.redis import foreign, records
+from realtime.engine.records import Message
+from realtime.engine.redis import foreign
 from realtime.engine.redis.engine import RedisEngine
 from realtime.engine.redis.foreign import ForeignGroups
 from realtime.engine.redis.layer import RedisChannelLayer
-from realtime.engine.redis.records import Message
 from realtime.errors import NoReply
 from realtime.node.node import Node
 from realtime.protocol.messages import Publication

@@ -15,10 +15,10 @@ import pytest
 import redis
 
 from realtime.config.options import ChannelOptions
+from realtime.engine import records
 from realtime.engine.base import Outgoing
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.once import Once
-from realtime.engine.redis import records
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import PLAIN
 from tests.engine.redis_bench import RedisBench

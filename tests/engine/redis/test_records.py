@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realtime import payload
+from realtime.engine import records
 from realtime.engine.nodes import NodeInfo
-from realtime.engine.redis import records
-from realtime.engine.redis.records import Message
+from realtime.engine.records import Message
 from realtime.payload import Payload
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.unit.parts import data, json_values, quickly, white_space

@@ -105,7 +105,7 @@ async def test_workers_stop_when_their_supervisor_is_killed(
 
 
 REFUSED: Mapping[str, tuple[dict[str, Any], str]] = {
-    "memory": ({}, "--workers needs Redis"),
+    "memory": ({}, "--workers needs Redis or PostgreSQL"),
     "no Redis there": ({"redis_url": "redis://127.0.0.1:1/0"}, "127.0.0.1:1/0"),
     "options with a mistake": ({"presence": "perhaps"}, "presence"),
 }

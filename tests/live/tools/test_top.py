@@ -145,7 +145,7 @@ def test_without_redis_it_says_why_it_cannot_look(tmp_path: Path) -> None:
     alone = run_here({}, *ONCE)
     away = run(tmp_path, {"redis_url": "redis://127.0.0.1:1"}, *ONCE, "--json")
     assert (alone.returncode, away.returncode) == (1, 1)
-    assert "Only processes that share a Redis can see each other" in alone.stderr
+    assert "Only processes that share a Redis or PostgreSQL can see" in alone.stderr
     assert json.loads(away.stdout)["error"]["message"].startswith("Redis is not available: ")
 
 

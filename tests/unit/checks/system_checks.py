@@ -10,7 +10,7 @@ from django.core.checks import CheckMessage, run_checks
 from django.test import override_settings
 
 from realtime import checks
-from realtime.config import nested, reader, redis_options, rules, sources
+from realtime.config import database_options, nested, reader, redis_options, rules, sources
 
 SECURE: dict[str, Any] = {"token_hmac_secret_key": "k" * 32, "api_key": "k"}
 """Options about which no check has something to say."""
@@ -32,7 +32,7 @@ def ids(messages: list[CheckMessage]) -> list[str | None]:
 
 def ids_of_problems() -> set[str]:
     """The ids of mistakes in single options, which one check reports."""
-    modules = (nested, reader, redis_options, rules, sources)
+    modules = (database_options, nested, reader, redis_options, rules, sources)
     return {
         f"realtime.{found}"
         for module in modules

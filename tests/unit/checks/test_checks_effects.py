@@ -23,6 +23,18 @@ LISTED = {"namespaces": [{"name": "chat"}]}
 
 WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     (
+        {
+            "database": "other",
+            "database_url": "postgresql://h/d",
+            "database_notify_url": "postgresql://h/d",
+            "database_poll": 0.1,
+            "database_schema": "other",
+            "database_history_meta_ttl": 100,
+        },
+        {},
+        {"engine": "postgresql"},
+    ),
+    (
         dict.fromkeys(
             """
             allow_recovery allow_positioning force_positioning allow_history_for_client

@@ -96,6 +96,14 @@ MISTAKES: dict[str, list[Options]] = {
         for ping in (60, 61)
     ],
     "E013": each("engine", "Redis", "nats", " "),
+    "E062": [
+        *each("database_url", "redis://h", "h:5432"),
+        *each("database_notify_url", "mysql://h"),
+        *each("database_schema", "", "a b", "1a", "A", "x" * 64),
+        *each("database_history_meta_ttl", 1, 59),
+        {"database": "a", "database_url": "postgresql://h"},
+        {"database_poll": 0.1, "database_notify_url": "postgresql://h"},
+    ],
     "E014": each(
         "redis_url",
         *("http://h:6379", "REDIS://h", "h:6379", "redis:h", "redis://", "redis://:6379"),

@@ -1,7 +1,4 @@
-"""Messages of groups, and the records in them, as they travel and are kept.
-
-A message is a dict of a channel layer, encoded by its serializer. A message that was numbered in a
-stream has its position in front, because the script that gives it the position cannot decode it.
+"""Records: what engines keep and send, as plain values.
 
 A record is a plain list below the key `record` of a message: a publication, a client info or a
 node. Every serializer can carry lists of strings and numbers, JSON included, and encrypting ones
@@ -11,24 +8,20 @@ hide all of it.
 message is marked with `checked`, and nodes take the payloads as they are. In other messages, and in
 those of nodes of older versions, payloads are parsed and compacted where they arrive.
 
-The mark is trusted because Redis is: a program that can write there can speak as a node. Messages
-that came another way lose it (`foreign`).
+The mark is trusted because the server of the engine is: a program that can write there can speak as
+a node. Messages that came another way lose it (`redis.foreign`).
 """
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Any
 
 import msgspec
 
 from realtime import payload
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.payload import Payload
-from realtime.protocol.messages import ClientInfo, Publication, StreamPosition, UserID
-
-NUMBERED = b"\xc1"
-"""First byte of a message with a position: no serializer begins with it. What follows is
-`offset:epoch:` and the message."""
+from realtime.protocol.messages import ClientInfo, Publication, UserID
 
 Message = dict[str, Any]
 
@@ -40,31 +33,6 @@ CHECKED = "checked"
 """Key of the mark: true when both spellings of each payload in the record are the same."""
 
 _STATUS_FIELDS = 11
-
-
-class MessageSerializer(Protocol):
-    """Encodes messages, and may encrypt them: one of `channels_redis.serializers`."""
-
-    def serialize(self, message: Message) -> bytes: ...
-
-    def deserialize(self, data: bytes) -> Message: ...
-
-
-def decode(serializer: MessageSerializer, data: bytes) -> Message:
-    """Return a message with its `offset` and `epoch`, where it has a position.
-
-    Raises:
-        Exception: no serializer wrote this. Each serializer has exceptions of its own.
-    """
-    if data[:1] != NUMBERED:
-        return serializer.deserialize(data)
-    offset, epoch, rest = data.split(b":", 2)
-    return positioned(serializer.deserialize(rest), StreamPosition(int(offset[1:]), epoch.decode()))
-
-
-def positioned(content: Message, position: StreamPosition) -> Message:
-    """Return a message with its position."""
-    return {**content, "offset": position.offset, "epoch": position.epoch}
 
 
 def of_publication(publication: Publication) -> Message:

@@ -1,8 +1,8 @@
-"""A list of a node: a set in Redis, kept equal to the channels subscribed here, or to the users.
+"""A list of a node: a set in Redis or PostgreSQL, kept equal to the channels or users there.
 
-Nodes change it all the time, Redis may be away, and every change may be the first subscriber or
-the last one of a channel over all nodes. So changes are written in batches, one after the other,
-and each write says whether it is news.
+Nodes change it all the time, the server may be away, and every change may be the first subscriber
+or the last one of a channel over all nodes. So changes are written in batches, one after the
+other, and each write says whether it is news.
 
 States
     new       `open` was not called: changes are noted, nothing is written
@@ -11,16 +11,16 @@ States
 
 Events
     add, discard    the node subscribed or unsubscribed
-    written         a part of the batch is in Redis
-    failed          Redis did not take a part: it and what is left of the batch wait for `renew`
-    doubt           Redis was away: it may have lost names, or got old ones back
+    written         a part of the batch is at the server
+    failed          the server did not take a part; this and the rest of the batch wait for `renew`
+    doubt           the server was away: it may have lost names, or got old ones back
     renew           a heartbeat: extend the life of the set, write what failed, check the set
     begin_anew      another node took the names out of the set, and reported their ends
     finish, close   the node stops
 
 A name is in up to three sets:
 
-    _names       subscribed now: what the set in Redis is to become
+    _names       subscribed now: what the set at the server is to become
     _reported    listed, as far as other nodes know
     _changed     to be written by the next batch; or _failed: to be written by the next `renew`
 
@@ -33,16 +33,16 @@ Invariants
       was undone in between is therefore written, since the write before it may have failed
       halfway, but not reported.
     - A name in neither _changed nor _failed nor the batch under way is in the set exactly if it is
-      in _names; unless Redis lost the set, or _stale is set.
+      in _names; unless the server lost the set, or _stale is set.
     - Clients choose the names, so what is remembered is bounded. Of the names that failed, those
       that are neither in _names nor in _reported may be forgotten, because there is nothing left
       to report. They may still be in the set then: _stale is set, and `renew` writes a new one.
-    - Redis may lose the set, and a command that arrives late may add a name to it. `renew` compares
-      its size with the number of names. Changes that were made since the last finished batch may be
-      counted or not, so the sizes may differ by their number. If names are missing, all are written
-      again; if there are others, the next `renew` writes a new set. As many missing names as others
-      are not seen by the size. They come from an older copy of the set, so after a `doubt` the next
-      `renew` reads the names, and writes those that differ.
+    - The server may lose the set, and a command that arrives late may add a name to it. `renew`
+      compares its size with the number of names. Changes that were made since the last finished
+      batch may be counted or not, so the sizes may differ by their number. If names are missing,
+      all are written again; if there are others, the next `renew` writes a new set. As many missing
+      names as others are not seen by the size. They come from an older copy of the set, so after a
+      `doubt` the next `renew` reads the names, and writes those that differ.
 """
 
 from __future__ import annotations
@@ -59,14 +59,14 @@ from realtime.protocol.messages import ChannelName
 logger = logging.getLogger("realtime.engine")
 
 MAX_NAMES_PER_STEP = 200
-"""Names written by one script. Redis runs nothing else meanwhile."""
+"""Names written in one step. Redis runs nothing else meanwhile."""
 
 MAX_FAILED = 10_000
 """Failed names, besides the subscribed ones, that are remembered one by one."""
 
 
 class ChannelSet(Protocol):
-    """The set in Redis. All methods raise EngineUnavailable."""
+    """The set at the server. All methods raise EngineUnavailable."""
 
     async def change(
         self, added: Sequence[ChannelName], removed: Sequence[ChannelName], *, report: bool
@@ -150,7 +150,7 @@ class ChannelList:
             self._change(name)
 
     def doubt(self) -> None:
-        """Have the next `renew` compare the names one by one: Redis was away."""
+        """Have the next `renew` compare the names one by one: the server was away."""
         self._is_doubtful = True
 
     async def begin_anew(self) -> None:
@@ -169,7 +169,7 @@ class ChannelList:
         """Let the set live for `lifetime` more seconds, and write again what it lacks.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused. The next call continues.
+            EngineUnavailable: the server did not answer, or refused. The next call continues.
         """
         channel_set = self._set
         if channel_set is None:
@@ -201,7 +201,7 @@ class ChannelList:
 
     async def _compare(self, channel_set: ChannelSet) -> None:
         """Write again the names that are in the set or in `_names` alone."""
-        self._is_doubtful = False  # a loss of Redis meanwhile sets it again
+        self._is_doubtful = False  # a loss of the server meanwhile sets it again
         try:
             names = await channel_set.members()
         except EngineUnavailable:

@@ -1,0 +1,69 @@
+"""The options of the PostgreSQL engine: their meaning together, and their mistakes.
+
+Pure: makes no connection. Messages show no URL, which may hold a password.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from realtime.config.options import Config, Problem
+
+POSTGRESQL = "postgresql"
+"""The name of the engine."""
+
+DEFAULT_ALIAS = "default"
+
+META_TTL_MIN = 60
+"""Seconds. A client that was away for a moment must find the epoch that it knows."""
+
+_SCHEMES = ("postgresql://", "postgres://")
+_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+
+
+def uses_postgresql(config: Config) -> bool:
+    """Return whether the engine is PostgreSQL."""
+    return config.engine == POSTGRESQL
+
+
+def days_kept(config: Config) -> int:
+    """Return the days for which publications are kept, those of every namespace included."""
+    channels = [config.channel, *config.namespaces.values()]
+    longest = max(options.history_lifetime for options in channels)
+    return int(longest // 86_400) + 2
+
+
+def problems(config: Config) -> Iterator[Problem]:
+    """Yield every mistake in the options of the PostgreSQL engine."""
+    for name in ("database_url", "database_notify_url"):
+        if (url := getattr(config, name)) and not url.startswith(_SCHEMES):
+            yield Problem(
+                "E062",
+                f"{name} does not begin with postgresql://.",
+                "Write postgresql://user:password@host:port/database.",
+            )
+    if config.database and config.database_url:
+        yield Problem(
+            "E062",
+            "Both database and database_url name a database.",
+            "Remove one of them.",
+        )
+    if config.database_poll and config.database_notify_url:
+        yield Problem(
+            "E062",
+            "database_poll has no use with database_notify_url, past which nodes listen.",
+            "Remove one of them.",
+        )
+    if not _SCHEMA.fullmatch(config.database_schema):
+        yield Problem(
+            "E062",
+            f"database_schema {config.database_schema!r} is not a name.",
+            "Use up to 63 lower-case letters, digits and underscores.",
+        )
+    if 0 < config.database_history_meta_ttl < META_TTL_MIN:
+        yield Problem(
+            "E062",
+            f"database_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
+            "Otherwise the service forgets the offset of a channel before clients are back.",
+        )

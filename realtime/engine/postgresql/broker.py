@@ -1,0 +1,143 @@
+"""The broker of a node: groups of publications, and delivery to its receiver."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from contextlib import ExitStack
+
+from realtime.channel_rules import INTERNAL
+from realtime.engine.base import Outgoing, Published
+from realtime.engine.channel_list import ChannelList
+from realtime.engine.postgresql.database import Database
+from realtime.engine.postgresql.delivery import StreamDelivery
+from realtime.engine.postgresql.rings import LoopRinger, Message
+from realtime.engine.postgresql.streams import Keeping, PostgreSQLStreams, content_of, is_asked
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import ChannelName
+
+CHANNEL_LIST_TIMEOUT = 0.5
+"""Seconds a subscribe waits until its channel is listed."""
+MAX_GROUP = 500
+"""Publications in one statement."""
+
+Settled = asyncio.Future[Published | EngineUnavailable]
+
+
+class PostgreSQLBroker(PostgreSQLStreams):
+    """See `engine.base.Broker` for the contract.
+
+    While one statement is under way, the publications that come meanwhile wait for the next one: so
+    they share a commit, and keep their order.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        ringer: LoopRinger,
+        keeping: Keeping,
+        channel_list: ChannelList,
+    ) -> None:
+        """`channel_list`: is kept equal to the subscribed channels."""
+        super().__init__(database, ringer, keeping)
+        self.delivery = StreamDelivery(database)
+        self._channel_list = channel_list
+        self._loop_ringer = ringer
+        self._waiting: list[tuple[Outgoing, Settled]] = []
+        self._under_way: Counter[ChannelName] = Counter()
+        """Channels of the publications that wait, or are in the statement under way."""
+        self._publishing: asyncio.Task[None] | None = None
+
+    # publishing
+
+    async def publish(self, outgoing: Outgoing) -> Published:
+        (published,) = await self.publish_many([outgoing])
+        if isinstance(published, EngineUnavailable):
+            raise published
+        return published
+
+    async def publish_many(
+        self, publications: Sequence[Outgoing]
+    ) -> list[Published | EngineUnavailable]:
+        loop = asyncio.get_running_loop()
+        results: list[Settled] = [loop.create_future() for _ in publications]
+        for outgoing, result in zip(publications, results, strict=True):
+            if is_asked(outgoing) or self._under_way[outgoing.channel]:
+                self._under_way[outgoing.channel] += 1
+                self._waiting.append((outgoing, result))
+            else:
+                self._send(Published(), Message(outgoing.channel, content_of(outgoing)), result)
+        if self._publishing is None and self._waiting:
+            self._publishing = loop.create_task(self._run())
+        return [await result for result in results]
+
+    async def _run(self) -> None:
+        try:
+            while self._waiting:
+                group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
+                await self._publish_group(group)
+        finally:
+            self._publishing = None
+
+    async def _publish_group(self, group: Sequence[tuple[Outgoing, Settled]]) -> None:
+        try:
+            kept = await self._keep([outgoing for outgoing, _ in group])
+        except EngineUnavailable as error:
+            for _, result in group:
+                _settle(result, error)
+        except Exception as error:  # of what a caller gave
+            for _, result in group:
+                if not result.done():
+                    result.set_exception(error)
+        else:
+            for (published, message), (_, result) in zip(kept, group, strict=True):
+                if message is None:
+                    _settle(result, published)
+                else:
+                    self._send(published, message, result)
+        finally:
+            for outgoing, _ in group:
+                self._under_way[outgoing.channel] -= 1
+                if not self._under_way[outgoing.channel]:
+                    del self._under_way[outgoing.channel]
+
+    def _send(self, published: Published, message: Message, result: Settled) -> None:
+        if message.offset:  # it is kept: a ring that is lost only delays it
+            _settle(result, published)
+            self._loop_ringer.soon(message)
+        else:
+            self._loop_ringer.soon(message, lambda error: _settle(result, error or published))
+
+    async def close(self) -> None:
+        """Deliver and publish nothing more."""
+        if (publishing := self._publishing) is not None:
+            publishing.cancel()
+            await asyncio.wait([publishing])
+        for _, result in self._waiting:
+            _settle(result, EngineUnavailable("the engine has stopped"))
+        self._waiting.clear()
+        await self.delivery.close()
+
+    # delivery
+
+    def shard(self, channel: ChannelName) -> int:
+        return 0
+
+    async def subscribe(self, channel: ChannelName) -> None:
+        listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
+        with ExitStack() as undo:
+            undo.callback(self._channel_list.discard, channel)
+            await self.delivery.follow(channel)
+            if listed is not None:
+                await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
+            undo.pop_all()
+
+    async def unsubscribe(self, channel: ChannelName) -> None:
+        self._channel_list.discard(channel)
+        self.delivery.unfollow(channel)
+
+
+def _settle(result: Settled, value: Published | EngineUnavailable) -> None:
+    if not result.done():  # its caller may have gone
+        result.set_result(value)

@@ -1,0 +1,267 @@
+"""Streams in PostgreSQL: publish, and read the streams of channels.
+
+Each publication, or group of publications, is one statement in autocommit; see `sql/streams.sql`.
+A ring follows the commit.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import msgspec
+from msgspec import Raw
+
+from realtime.engine import records
+from realtime.engine.base import History, Joined, Notice, Outgoing, Published
+from realtime.engine.epochs import HELD_LIFETIME, new_epoch
+from realtime.engine.postgresql.database import Database, Refused, Row
+from realtime.engine.postgresql.rings import Message, Ringer
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import ChannelName, Publication, StreamPosition
+
+logger = logging.getLogger("realtime.engine")
+
+MAX_COUNT = 2**31 - 1
+"""More publications than a stream has."""
+MAX_OFFSET = 2**63 - 1
+
+TRIES = 3
+_DEADLOCK = "40P01"
+_NO_PARTITION = "23514"
+
+_PUBLISH = (
+    "SELECT * FROM {schema}.publish(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
+    " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[])"
+)
+_READ = (
+    "SELECT * FROM {schema}.read_stream("
+    "%s, %s::numeric, %s::bigint, %s, %s::bigint, %s, %s::bigint)"
+)
+_POSITIONS = (
+    "SELECT * FROM {schema}.positions(%s::bytea[], %s::bigint, %s::bigint, %s::text[], %s::bigint)"
+)
+_REMOVE = "UPDATE {schema}.stream SET floor = top WHERE channel = %s"
+_RENEW = "SELECT {schema}.renew_epoch(%s, %s, %s)"
+_KEEP_HOUSE = "SELECT {schema}.keep_house(%s::integer, %s, %s)"
+
+
+class Keeping(NamedTuple):
+    """How long streams are kept."""
+
+    meta_lifetime: int = 0
+    """Seconds for which the position of an unused channel is kept, if not its publications are kept
+    longer; 0: forever."""
+    glanced_lifetime: int = HELD_LIFETIME
+    """Seconds for which the epoch of a channel without publications is kept after a client has read
+    it. Longer than nodes take from a position check to the next."""
+    days: int = 8
+    """Days for which publications are kept at most."""
+
+
+DEFAULT_KEEPING = Keeping()
+
+
+class PostgreSQLStreams:
+    """See `engine.base.Streams` for the contract."""
+
+    def __init__(self, database: Database, ringer: Ringer, keeping: Keeping) -> None:
+        self._database = database
+        self._ringer = ringer
+        self._keeping = keeping
+
+    # publishing
+
+    async def publish(self, outgoing: Outgoing) -> Published:
+        (published,) = await self._publish([outgoing])
+        return published
+
+    async def publish_many(
+        self, publications: Sequence[Outgoing]
+    ) -> list[Published | EngineUnavailable]:
+        try:
+            return [*await self._publish(publications)]
+        except EngineUnavailable as error:
+            return [error] * len(publications)
+
+    async def notify(self, channel: ChannelName, notice: Notice) -> None:
+        content = records.of_client(notice.info)
+        content["joined"] = isinstance(notice, Joined)
+        await self._ringer.ring([Message(channel, Raw(msgspec.json.encode(content)))])
+
+    async def _publish(self, publications: Sequence[Outgoing]) -> list[Published]:
+        kept = await self._keep(publications)
+        messages = [message for _, message in kept if message is not None]
+        if messages:
+            try:
+                await self._ringer.ring(messages)
+            except EngineUnavailable:
+                # what is kept counts as published, although nodes learn of it later
+                if not all(message.offset for message in messages):
+                    raise
+        return [published for published, _ in kept]
+
+    async def _keep(
+        self, publications: Sequence[Outgoing]
+    ) -> list[tuple[Published, Message | None]]:
+        """Keep publications in one statement.
+
+        Returns:
+            What became of each, and what is to be sent if it was published.
+        """
+        contents = [content_of(each) for each in publications]
+        published = [Published()] * len(publications)
+        asked = [index for index, each in enumerate(publications) if is_asked(each)]
+        asked.sort(key=lambda index: key(publications[index].channel))
+        if asked:
+            rows = [self._row(publications[index], contents[index]) for index in asked]
+            replies = await self._call_publish([[*column] for column in zip(*rows, strict=True)])
+            for index, (offset, epoch, kept) in zip(asked, replies, strict=True):
+                position = None if offset is None else StreamPosition(offset, epoch)
+                published[index] = Published(position, kept)
+        return [
+            (done, _message(each.channel, content, done.position) if done.kept else None)
+            for each, content, done in zip(publications, contents, published, strict=True)
+        ]
+
+    def _row(self, outgoing: Outgoing, content: Raw) -> tuple[Any, ...]:
+        """Return the arguments of `publish` in `sql/streams.sql` for one publication."""
+        options = outgoing.options
+        return (
+            key(outgoing.channel),
+            bytes(content),
+            key(outgoing.publication.uid),
+            min(options.history_size, MAX_COUNT) if options.keeps_history else 0,
+            options.history_lifetime * 1000,
+            self._keeping.meta_lifetime * 1000,
+            new_epoch(),
+            _checks(outgoing),
+        )
+
+    async def _call_publish(self, columns: list[list[Any]]) -> list[Row]:
+        for left in reversed(range(TRIES)):
+            try:
+                return await self._database.fetch(_PUBLISH, *columns)
+            except Refused as error:
+                if left == 0 or error.state not in (_DEADLOCK, _NO_PARTITION):
+                    raise
+                if error.state == _NO_PARTITION:
+                    await self.keep_house(waits=True)
+        raise AssertionError
+
+    async def keep_house(self, *, waits: bool) -> None:
+        """Create partitions, and drop what is not kept any more.
+
+        Args:
+            waits: for another process that does it.
+        """
+        await self._database.fetch(_KEEP_HOUSE, self._keeping.days, new_epoch(), waits)
+
+    # streams
+
+    async def history(
+        self,
+        channel: ChannelName,
+        start: int | None = None,
+        limit: int | None = None,
+        *,
+        reverse: bool = False,
+    ) -> History:
+        top, *rows = await self._database.fetch(
+            _READ,
+            key(channel),
+            None if start is None else min(max(start, 0), MAX_OFFSET),
+            None if limit is None else min(limit, MAX_COUNT),
+            reverse,
+            self._keeping.meta_lifetime * 1000,
+            new_epoch(),
+            self._keeping.glanced_lifetime * 1000,
+        )
+        publications: list[Publication] = []
+        previous_uid = ""
+        for offset, _, before, at, record in rows:
+            try:
+                if not publications and not reverse:
+                    previous_uid = (before or b"").decode()
+                publications.append(to_publication(record, offset, at))
+            except Exception:  # no node of this version wrote it
+                about = {"channel": channel}
+                logger.exception("A publication in a channel cannot be decoded", extra=about)
+                # it is lost, as if it was trimmed, and those before it with it
+                if reverse:
+                    break
+                publications.clear()
+        position = StreamPosition(top[0], top[1])
+        return History(tuple(publications), position, (top[2] or b"").decode(), previous_uid)
+
+    async def positions(
+        self, channels: Sequence[ChannelName], at: int | None = None
+    ) -> list[StreamPosition]:
+        names = sorted({key(channel) for channel in channels})  # those that are used are locked
+        rows = await self._database.fetch(
+            _POSITIONS,
+            names,
+            at,
+            self._keeping.meta_lifetime * 1000,
+            [new_epoch() for _ in names],
+            HELD_LIFETIME * 1000,
+        )
+        positions = {name: StreamPosition(*row) for name, row in zip(names, rows, strict=True)}
+        return [positions[key(channel)] for channel in channels]
+
+    async def remove_history(self, channel: ChannelName) -> None:
+        await self._database.fetch(_REMOVE, key(channel))
+
+    async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
+        await self._database.fetch(_RENEW, key(channel), epoch, new_epoch())
+
+
+def _message(channel: ChannelName, content: Raw, position: StreamPosition | None) -> Message:
+    if position is None:
+        return Message(channel, content)
+    return Message(channel, content, position.offset, position.epoch)
+
+
+def is_asked(outgoing: Outgoing) -> bool:
+    """Return whether the database decides about a publication, or keeps it."""
+    return outgoing.options.keeps_history or outgoing.once is not None
+
+
+def key(name: str) -> bytes:
+    """Return a name as tables have it."""
+    return name.encode(errors="surrogatepass")
+
+
+def to_publication(record: bytes, offset: int, at: int = 0) -> Publication:
+    """Return a kept or sent publication.
+
+    Raises:
+        Exception: no node wrote this record.
+    """
+    return records.to_publication(msgspec.json.decode(record), offset, at)
+
+
+def content_of(outgoing: Outgoing) -> Raw:
+    """Return the record of a publication, as it is kept and sent."""
+    return Raw(msgspec.json.encode(records.of_publication(outgoing.publication)))
+
+
+def _checks(outgoing: Outgoing) -> str | None:
+    """Return what is asked before a publication is made; see `publish` in `sql/streams.sql`."""
+    once, version, expect = outgoing.once, outgoing.version, outgoing.expect
+    if once is None and version is None and expect is None:
+        return None
+    checks: dict[str, Any] = {}
+    if once is not None:
+        checks["once"] = once.digest(outgoing.channel)
+        checks["lifetime"] = once.lifetime * 1000
+    if version is not None:
+        checks["version"] = version.number
+        checks["version_epoch"] = key(version.epoch).hex()
+    if isinstance(expect, StreamPosition):
+        checks["offset"], checks["epoch"] = expect.offset, expect.epoch
+    elif expect is not None:
+        checks["offset"] = expect
+    return json.dumps(checks)

@@ -1,0 +1,81 @@
+"""What is not kept any more leaves the tables of streams."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from realtime.engine.base import Outgoing
+from realtime.engine.once import Once
+from realtime.protocol.messages import Publication
+from tests.database_server import DatabaseServer
+from tests.engine.bench import KEPT, META_LIFETIME
+from tests.engine.postgresql_bench import PostgreSQLBench, postgresql_bench
+from tests.unit.parts import data
+
+DAY = 86_400
+
+
+def partitions(bench: PostgreSQLBench) -> Sequence[str]:
+    """The partitions of entries, oldest first."""
+    rows = bench.execute(
+        "SELECT inhrelid::regclass::text FROM pg_inherits"
+        " WHERE inhparent = '{schema}.entry'::regclass ORDER BY 1"
+    )
+    return [name for (name,) in rows]
+
+
+async def test_partitions_are_made_ahead_and_dropped_when_nothing_in_them_is_kept(
+    postgresql: PostgreSQLBench, unique: str
+) -> None:
+    await postgresql.publish(unique, 1)
+    first = partitions(postgresql)
+    assert len(first) == 4  # yesterday to the day after tomorrow
+
+    await postgresql.elapse(7 * DAY)
+    await postgresql.engine.broker.keep_house(waits=False)
+    later = partitions(postgresql)
+    assert set(first) <= set(later)
+    assert len(later) == 8
+
+    await postgresql.elapse(20 * DAY)
+    await postgresql.engine.broker.keep_house(waits=False)
+    assert len(partitions(postgresql)) == 4
+    assert await postgresql.publish(unique, 2) is not None
+    assert await postgresql.kept(unique) == [2]
+
+
+async def test_keys_and_streams_that_expired_are_removed(
+    postgresql_server: DatabaseServer, unique: str
+) -> None:
+    async with postgresql_bench(postgresql_server, unique, meta_lifetime=META_LIFETIME) as bench:
+        publication = Publication(data("1"), uid="u")
+        for channel, key in (("a", "once"), ("b", "twice")):
+            await bench.broker.publish(Outgoing(channel, publication, KEPT, Once(key, 100)))
+
+        await bench.elapse(200)
+        await bench.engine.broker.keep_house(waits=False)
+        assert bench.execute("SELECT count(*) FROM {schema}.once") == [(0,)]
+        assert bench.execute("SELECT count(*) FROM {schema}.stream") == [(2,)]
+
+        await bench.broker.publish(Outgoing("b", publication, KEPT))
+        await bench.elapse(META_LIFETIME - 100)
+        await bench.engine.broker.keep_house(waits=False)
+        assert bench.execute("SELECT channel FROM {schema}.stream") == [(b"b",)]
+
+
+async def test_expired_streams_do_not_come_back_when_positions_are_kept_forever(
+    postgresql_server: DatabaseServer, unique: str
+) -> None:
+    async with postgresql_bench(postgresql_server, unique, meta_lifetime=META_LIFETIME) as bench:
+        streams = bench.engine.broker
+        before = await bench.publish(unique, 1)
+        await bench.elapse(3 * META_LIFETIME)
+        await streams.keep_house(waits=False)
+
+        streams._keeping = streams._keeping._replace(meta_lifetime=0)
+        after = await bench.publish(unique, 2)
+
+    assert before is not None
+    assert after is not None
+    assert after.offset == 1
+    assert after.epoch != before.epoch

@@ -1,0 +1,88 @@
+"""PostgreSQL crashes: what may die with it is written again, and blocks are still there."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncIterator, Callable
+
+import pytest
+
+from realtime.engine.lists import Kind
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import ClientInfo
+from tests.database_server import DatabaseServer, QuickPostgres
+from tests.engine.bench import NODE, NODE_LIFETIME, comes_true
+from tests.engine.postgresql_bench import PostgreSQLBench, postgresql_bench
+
+
+@pytest.fixture
+async def own(
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> AsyncIterator[PostgreSQLBench]:
+    """An engine over a PostgreSQL of its own."""
+    server = start_database(QuickPostgres)
+    async with postgresql_bench(server) as bench:
+        yield bench
+    server.kill()
+
+
+async def announces(bench: PostgreSQLBench) -> bool:
+    try:
+        await bench.cluster.announce(NODE, NODE_LIFETIME)
+    except EngineUnavailable:
+        return False
+    return True
+
+
+async def test_node_writes_again_what_died_and_reports_nothing_twice(own: PostgreSQLBench) -> None:
+    end = time.time() + 1000
+    await own.broker.subscribe("channel")
+    own.engine.lists.add(Kind.USERS, "7")
+    await own.idle()
+    await own.limits.block({"8": end})
+    await own.presence.add("channel", [ClientInfo("7", "C1")], 60)
+
+    own.server.restart()
+    await comes_true(lambda: announces(own))
+    lost = dict(await own.presence.get("channel"))
+
+    assert lost == {}
+    assert await own.nodes() == [NODE]
+    assert await own.channels() == ["channel"]
+    assert await own.engine.lists.names(Kind.USERS) == ["7"]
+    assert own.receiver.occupied == ["channel"]
+    assert own.receiver.firsts[Kind.USERS] == ["7"]
+    assert own.receiver.lasts[Kind.USERS] == []
+    blocked = await own.limits.blocked()
+    assert blocked is not None
+    assert blocked.ends == {"8": end}
+
+
+async def test_everything_fails_closed_while_postgresql_is_away(own: PostgreSQLBench) -> None:
+    own.server.kill()
+    calls = [
+        own.presence.add("channel", [ClientInfo("7", "C1")], 60),
+        own.presence.remove("channel", "C1"),
+        own.presence.get("channel"),
+        own.cluster.announce(NODE, NODE_LIFETIME),
+        own.cluster.statuses(),
+        own.cluster.answer("survey", b""),
+        own.cluster.answers("survey", 0),
+        own.cluster.claim("name", "N1", 5),
+        own.cluster.owner("name"),
+        own.cluster.round_trip(),
+        own.engine.lists.listed(Kind.USERS, ["7"]),
+        own.engine.lists.names(Kind.USERS),
+        own.engine.lists.size(Kind.USERS),
+        own.engine.lists.sweep("attempt"),
+        own.limits.block({"7": 0}),
+        own.limits.blocked(),
+        own.limits.add_debts([], 0),
+        own.limits.place_connections("N1", {}, 5),
+        own.last_seen.users(5),
+        own.last_seen.at("7"),
+        own.last_seen.forget({}),
+    ]
+    for call in calls:
+        with pytest.raises(EngineUnavailable):
+            await call

@@ -1,0 +1,105 @@
+"""Rows that have expired are removed by one node, in small batches."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from realtime.engine.limits import Debt
+from realtime.engine.postgresql import cluster
+from realtime.protocol.messages import ClientInfo
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
+from tests.engine.conftest import OpenNode
+from tests.engine.postgresql_bench import POSTGRESQL, PostgreSQLBench
+from tests.unit.parts import data
+
+TABLES = ("presence", "survey", "answer", "owner", "swept", "node", "debt", "place")
+
+
+@pytest.fixture(autouse=True)
+def every_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let every heartbeat remove rows."""
+    monkeypatch.setattr(cluster, "CLEAN_INTERVAL", 0.0)
+
+
+def rows_of(bench: PostgreSQLBench, *tables: str) -> dict[str, int]:
+    """Return the number of rows of each table."""
+    return {
+        table: bench.execute(f"SELECT count(*) FROM {{schema}}.{table}")[0][0] for table in tables
+    }
+
+
+async def test_nothing_is_left_of_what_has_expired(postgresql: PostgreSQLBench) -> None:
+    bench = postgresql
+    await bench.presence.add("channel", [ClientInfo("7", f"C{n}") for n in range(20)], 60)
+    await bench.cluster.claim("name", "N1", 60)
+    await bench.cluster.ask("survey", data("1"), 10)
+    await bench.cluster.answer("survey", b"1")
+    await bench.limits.add_debts([Debt("*", "7", 5, 10)], 0)
+    await bench.cluster.announce(SECOND_NODE, 100)
+    await bench.limits.place_connections("N2", {"7": 1}, 5)
+    before = rows_of(bench, *TABLES)
+    await bench.elapse(90_000)
+
+    await bench.cluster.announce(NODE, NODE_LIFETIME)
+
+    assert all(number for table, number in before.items() if table != "swept")
+    # the node that removed them, and its claim, are alive
+    alive = dict.fromkeys(TABLES, 0) | {"node": 1, "owner": 1}
+    assert rows_of(bench, *TABLES) == alive
+
+
+async def test_what_lives_is_left(postgresql: PostgreSQLBench) -> None:
+    bench = postgresql
+    await bench.presence.add("channel", [ClientInfo("7", "C1")], 600)
+    await bench.limits.place_connections("N1", {"7": 1}, 5)
+    await bench.elapse(500)
+
+    await bench.cluster.announce(NODE, NODE_LIFETIME)
+
+    assert set(await bench.presence.get("channel")) == {"C1"}
+    assert rows_of(bench, "place") == {"place": 1}
+
+
+async def test_heartbeat_removes_a_bounded_number(
+    postgresql: PostgreSQLBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = postgresql
+    monkeypatch.setattr(cluster, "EXPIRED_AT_ONCE", 10)
+    monkeypatch.setattr(cluster, "EXPIRED_PER_HEARTBEAT", 2)
+    await bench.presence.add("channel", [ClientInfo("7", f"C{n}") for n in range(50)], 60)
+    await bench.elapse(100)
+    left = []
+    for _ in range(3):
+        await bench.cluster.announce(NODE, NODE_LIFETIME)
+        left.append(rows_of(bench, "presence")["presence"])
+    assert left == [30, 10, 0]
+
+
+async def test_one_node_removes_rows(postgresql: PostgreSQLBench, open_node: OpenNode) -> None:
+    other = await open_node(POSTGRESQL, postgresql.prefix, SECOND_NODE)
+    await postgresql.presence.add("channel", [ClientInfo("7", "C1")], 5)
+    await postgresql.elapse(10)
+
+    await other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
+    left = rows_of(postgresql, "presence")
+    await postgresql.elapse(cluster.CLEANER_LIFETIME)
+    await other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
+
+    assert left == {"presence": 1}
+    assert rows_of(postgresql, "presence") == {"presence": 0}
+
+
+async def test_removal_and_refreshing_at_once_lose_nothing(postgresql: PostgreSQLBench) -> None:
+    bench = postgresql
+    clients = [ClientInfo("7", f"C{n}") for n in range(100)]
+    await bench.presence.add("channel", clients, 60)
+    await bench.elapse(100)
+
+    await asyncio.gather(
+        *(bench.presence.add("channel", [client], 60) for client in clients),
+        *(bench.cluster.announce(NODE, NODE_LIFETIME) for _ in range(10)),
+    )
+
+    assert len(await bench.presence.get("channel")) == 100

@@ -1,0 +1,88 @@
+"""Engines over PostgreSQL, as the options say."""
+
+from __future__ import annotations
+
+import dataclasses
+from typing import Any
+
+import pytest
+from django.core.exceptions import ImproperlyConfigured
+
+from realtime.config import sources
+from realtime.config.options import ChannelOptions, Config
+from realtime.engine.base import Outgoing
+from realtime.engine.factory import Engines, answer_timeout, is_shared
+from realtime.engine.postgresql.schema import create
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import Publication
+from realtime.serving import run_by_hand
+from tests.database_server import DatabaseServer
+from tests.engine.bench import KEPT, RecordingReceiver
+from tests.unit.parts import data, eventually
+
+
+def config_of(server: DatabaseServer, schema: str, **options: Any) -> Config:
+    url = f"postgresql://postgres:secret@127.0.0.1:{server.settings['PORT']}/postgres"
+    return Config(engine="postgresql", database_url=url, database_schema=schema, **options)
+
+
+@pytest.mark.parametrize("way", ["listening", "past a pooler", "polling"])
+async def test_thread_and_node_are_one_service(
+    postgresql_server: DatabaseServer, unique: str, way: str
+) -> None:
+    config = config_of(postgresql_server, unique)
+    if way == "past a pooler":
+        config = dataclasses.replace(config, database_notify_url=config.database_url)
+    elif way == "polling":
+        config = dataclasses.replace(config, database_poll=0.05)
+    with postgresql_server.connect() as connection:
+        create(connection, unique)
+    receiver, engines = RecordingReceiver(), Engines().of(config)
+    engine, store = engines.engine(config), engines.blocking_store(config)
+    assert engine is not None
+    await engine.start(receiver, "N1")
+    await engine.broker.subscribe("news")
+
+    publication = Publication(data("1"), uid="u")
+    published = run_by_hand(store.broker.publish(Outgoing("news", publication, KEPT)))
+
+    await eventually(lambda: bool(receiver.publications["news"]))
+    assert [position for _, position in receiver.publications["news"]] == [published.position]
+    await engine.stop()
+    store.close()  # type: ignore[attr-defined]
+
+
+async def test_site_without_tables_is_told(postgresql_server: DatabaseServer, unique: str) -> None:
+    config = config_of(postgresql_server, unique)
+    engine = Engines().of(config).engine(config)
+    assert engine is not None
+
+    with pytest.raises(EngineUnavailable, match="Are the tables of the engine created") as raised:
+        await engine.start(RecordingReceiver(), "N1")
+    assert "secret" not in str(raised.value)
+
+
+def test_labels_show_no_password(postgresql_server: DatabaseServer, unique: str) -> None:
+    config = config_of(postgresql_server, unique)
+
+    port = postgresql_server.settings["PORT"]
+    assert Engines().of(config).labels(config) == [f"127.0.0.1:{port}/postgres"]
+    assert is_shared(config)
+    assert answer_timeout(config) == 5.0
+
+
+def test_publications_are_kept_for_as_long_as_the_longest_namespace_says() -> None:
+    from realtime.config.database_options import days_kept
+
+    options = ChannelOptions(history_size=1, history_lifetime=90_000)
+    assert days_kept(Config()) == 2
+    assert days_kept(Config(namespaces={"a": options})) == 3
+
+
+@pytest.mark.parametrize("alias", ["", "default"])
+def test_database_of_another_kind_is_refused(alias: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    from django.db import connections
+
+    monkeypatch.setattr(type(connections["default"]), "vendor", "sqlite")
+    with pytest.raises(ImproperlyConfigured, match="'default' is sqlite"):
+        sources.database_parameters(alias)
