@@ -60,6 +60,7 @@ async def test_every_acknowledged_publication_is_delivered_once_and_in_order(
                     acknowledged[channel][done.position.offset] = uid
 
         async def cut() -> None:
+            one.execute(CUT, 1.0)
             while loop.time() < end:
                 await asyncio.sleep(chance.random())
                 one.execute(CUT, chance.choice((0.2, 0.5, 1.0)))
@@ -70,7 +71,10 @@ async def test_every_acknowledged_publication_is_delivered_once_and_in_order(
         await asyncio.gather(cut(), *publishing)
 
         async def complete() -> bool:
-            tops = await other.broker.positions(channels)
+            try:
+                tops = await other.broker.positions(channels)
+            except EngineUnavailable:  # the last cut
+                return False
             return tops == [_last(other, channel) for channel in channels]
 
         await comes_true(complete, timeout=20)
@@ -80,7 +84,7 @@ async def test_every_acknowledged_publication_is_delivered_once_and_in_order(
             uids = {each.offset: each.uid for each in received}
             assert acknowledged[channel].items() <= uids.items()
             assert set(uids.values()) <= unsure | set(acknowledged[channel].values())
-    assert len(other.receiver.interruptions) > 1
+    assert other.receiver.interruptions
 
 
 def _last(bench: PostgreSQLBench, channel: str) -> StreamPosition | None:
