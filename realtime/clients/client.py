@@ -68,6 +68,7 @@ class Client:
         "id",
         "library",
         "node",
+        "notify",
         "opened_at",
         "outbox",
         "push",
@@ -121,8 +122,8 @@ class Client:
             limit_bytes=node.config.client_queue_max_size,
             overflow=self.close,
         )
-        self.push = self.outbox.append
-        """Queue an encoded push; drop it once closing has begun."""
+        self.push = self.notify = self.outbox.append
+        """Queue an encoded push; `push` drops it once closing has begun."""
         self.renewals = Renewals(self, node, self.session)
         self.subscriptions = ClientSubscriptions(
             self, node, self.session, self.outbox, self.renewals

@@ -455,4 +455,4 @@ class ChannelFeed:
             if client in self._listening:
                 if (message := messages.get(client.codec)) is None:
                     message = messages[client.codec] = encode(client.codec)
-                client.push(message)
+                client.notify(message)

@@ -106,6 +106,8 @@ def test_no_secret_is_shown(admin_client: Client, settings: Settings) -> None:
     settings.REALTIME = {
         **values,
         "redis_url": "redis://:the-secret-of-redis@localhost:1",
+        "database_url": "postgresql://me:the-secret-of-me@localhost/site",
+        "database_notify_url": "postgresql://me:the-secret-of-me@localhost/site",
         "engine": "memory",
         "proxy_rpc_endpoint": "https://me:the-secret-of-me@app.example/rpc?key=the-secret-of-app",
     }

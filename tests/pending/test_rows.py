@@ -103,13 +103,13 @@ def test_row_keeps_all_of_a_publication() -> None:
 
     assert publication_of(read(row_of(new, at_once(), at_once()))) == new
     # what a publication has is kept: a new field needs a place in the row, but `expect`, which is
-    # never durable
+    # never durable, and `after`, which the relay adds
     default = NewPublication("a", payload.from_object(1))
     assert {
         name
         for name in NewPublication.__struct_fields__
         if getattr(new, name) != getattr(default, name)
-    } == set(NewPublication.__struct_fields__) - {"expect"}
+    } == set(NewPublication.__struct_fields__) - {"expect", "after"}
 
 
 def test_key_of_the_row_makes_a_repetition_nothing() -> None:

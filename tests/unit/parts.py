@@ -161,6 +161,8 @@ class RecordingClient:
     def push(self, message: bytes) -> None:
         self.pushed.append(message)
 
+    notify = push
+
     def info_in(self, channel: str) -> ClientInfo:
         return ClientInfo(self._user, self.id)
 

@@ -69,7 +69,7 @@ class Listener(Client):
     def follow(self, positions: Positions) -> None:
         """Add the ID to each event from now on: the codec leaves it out."""
         self._positions = positions
-        self.push = self._push_part
+        self.push = self.notify = self._push_part
 
     def _push_part(self, message: bytes) -> None:
         if isinstance(message, Part):

@@ -20,8 +20,8 @@ TIMEOUT = 60.0
 SET_UP = "import django; django.setup(); import asyncio, realtime\n"
 ADVICE = (
     "Call this in the process of the ASGI server, send the command to its /api, or name a"
-    " Redis (SERVICE_REDIS_URL), which connects all processes. For tests and scripts that need not"
-    " reach clients, set engine to dummy."
+    " Redis (SERVICE_REDIS_URL) or PostgreSQL (SERVICE_ENGINE=postgresql), which connects all"
+    " processes. For tests and scripts that need not reach clients, set engine to dummy."
 )
 
 FUNCTIONS = {
