@@ -18,7 +18,7 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.conftest import require
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 """Seconds; a page has this long to show what it should."""
 
 NOT_YET = (JavascriptException, NoSuchElementException, StaleElementReferenceException)
