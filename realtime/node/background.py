@@ -34,6 +34,11 @@ class Background:
         if not task.cancelled() and (error := task.exception()) is not None:
             logger.error("Background task failed", exc_info=error)
 
+    def cancel(self) -> None:
+        """Cancel the tasks that run."""
+        for task in self.tasks:
+            task.cancel()
+
     async def idle(self) -> None:
         """Wait until no background task is left."""
         while self.tasks:

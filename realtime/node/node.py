@@ -98,8 +98,7 @@ class Node(NodeParts):
             # no tasks, but clients: they are not done with closing
             waiting = tasks or {self.loop.create_task(asyncio.sleep(CLOSE_INTERVAL))}
             await asyncio.wait(waiting, timeout=timeout, return_when=asyncio.FIRST_COMPLETED)
-        for task in tasks:
-            task.cancel()
+        self._background.cancel()
         for feed in self.hub.feeds.values():
             feed.close()
         async with AsyncExitStack() as last:  # these end, whatever the others raise
@@ -118,6 +117,8 @@ class Node(NodeParts):
             if error := await failure_of(leaving, by):
                 logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here
+        self.timers.close()  # what begins now would open connections of the engine again
+        self._background.cancel()
         if error := await failure_of(self._engine.stop(), deadline):
             logger.warning("The engine did not stop: %s", error)
         await failure_of(draining, deadline)  # it logs its own failure

@@ -166,6 +166,25 @@ async def test_client_is_closed_at_once_also_while_the_engine_hangs(clock: Clock
     await stop(node, clock, SHUTDOWN_TIMEOUT)
 
 
+async def test_work_that_begins_while_the_node_withdraws_ends_before_the_engine(
+    clock: Clock,
+) -> None:
+    node, engine, _connection = await serving(clock)
+    engine.hold("withdraw")
+    stopping = asyncio.create_task(node.stop())
+    await engine.reached("withdraw")
+    begun: list[asyncio.Task[None]] = []
+
+    async def hang() -> None:
+        await asyncio.Event().wait()
+
+    node.timers.timer(lambda: begun.append(node.spawn(hang()))).set(node.timers.now())
+    await eventually(lambda: bool(begun))
+    engine.go_on("withdraw")
+    await stopping
+    assert begun[0].cancelled()
+
+
 STEPS = ["subscribe", "position", "presence.add"]
 """What the engine is asked while a client subscribes, in this order."""
 
