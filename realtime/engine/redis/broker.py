@@ -160,7 +160,8 @@ class RedisStreams:
         keys = (*self._keys.stream(channel), *once_keys)
         if servers.asks_sentinels(shard):
             keys = (*keys, self._redis.seal)
-        keys = (*keys, *after_keys)
+        if after_keys:
+            keys = (*keys, *after_keys)
         call = ScriptCall(servers.append, keys, self._arguments(outgoing, data, to))
         return ShardRequest(shard, call, self._meta.wait)
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import pytest
+from msgspec import structs
 
 from realtime.config.options import ChannelOptions
+from realtime.engine.base import Outgoing
+from realtime.engine.once import Once
 from realtime.engine.redis.broker import MetaSettings
-from realtime.protocol.messages import StreamPosition
-from tests.engine.bench import META_LIFETIME
+from realtime.errors import EngineUnavailable
+from realtime.protocol.messages import Publication, StreamPosition
+from tests.engine.bench import KEPT, META_LIFETIME, PLAIN
 from tests.engine.conftest import OpenRedisBench
 from tests.engine.redis_bench import RedisBench
-from tests.unit.parts import position_of
+from tests.unit.parts import data, position_of
 
 NEVER = -1
 """The TTL of a key that stays forever."""
@@ -305,3 +309,24 @@ async def test_everything_begins_anew_in_an_empty_redis(own: RedisBench, unique:
     assert after is not None
     assert after.offset == 1
     assert after.epoch != before.epoch
+
+
+# the publication before
+
+
+@pytest.mark.parametrize("options", [KEPT, PLAIN])
+async def test_publication_behind_one_that_was_not_made_is_refused(
+    own: RedisBench, unique: str, options: ChannelOptions
+) -> None:
+    def outgoing(number: int) -> Outgoing:
+        publication = Publication(data(str(number)), uid=f"u{number}")
+        once, after = (Once(f"key {each}", 60) for each in (number, number - 1))
+        return Outgoing(unique, publication, options, once, after=after)
+
+    with pytest.raises(EngineUnavailable, match="BEHIND"):
+        await own.broker.publish(outgoing(2))
+    await own.broker.publish(structs.replace(outgoing(1), after=None))
+    own.servers[0].reset_command_calls()
+    assert (await own.broker.publish(outgoing(2))).kept
+    # without Sentinels no key stands for a seal, which costs a look at the replication
+    assert "info" not in own.servers[0].command_calls()

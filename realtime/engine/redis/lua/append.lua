@@ -41,6 +41,9 @@ local call, keys, args, sub = redis.call, KEYS, ARGV, string.sub
 local RENEWAL_MAX = 100
 local once = args[9] and args[9] ~= '0' and keys[4]
 local seal = keys[once and 5 or 4]
+if args[14] and not keys[6] then
+  seal = nil
+end
 local sealed = seal and call('GET', seal)
 if sealed and string.find(call('INFO', 'replication'), 'master_replid:' .. sealed, 1, true) then
   return redis.error_reply('READONLY another server has become the master')
