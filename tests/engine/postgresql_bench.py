@@ -12,6 +12,7 @@ from realtime.engine.postgresql.database import Address
 from realtime.engine.postgresql.engine import Addresses, PostgreSQLEngine
 from realtime.engine.postgresql.schema import create, quoted
 from realtime.engine.postgresql.streams import Keeping
+from realtime.errors import EngineUnavailable
 from tests.conftest import new_word
 from tests.database_server import DatabaseServer
 from tests.engine.bench import NODE, NODE_LIFETIME, Bench
@@ -89,6 +90,15 @@ def address_of(server: DatabaseServer, prefix: str) -> Address:
         "dbname": settings["NAME"],
     }
     return Address(parameters, prefix, connect_timeout=2.0)
+
+
+async def announces(bench: PostgreSQLBench) -> bool:
+    """Announce the node of a bench; return whether PostgreSQL took it."""
+    try:
+        await bench.cluster.announce(NODE, NODE_LIFETIME)
+    except EngineUnavailable:
+        return False
+    return True
 
 
 @asynccontextmanager

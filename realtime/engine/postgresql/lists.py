@@ -5,11 +5,10 @@ A heartbeat keeps the rows; it writes no names.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Sequence
 
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ListsByKind
 from realtime.engine.lists import Kind, Swept
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.packing import decoding, text
@@ -21,9 +20,6 @@ SWEPT_REMEMBERED = 86_400_000
 """Milliseconds for which a node that was swept learns of it when it is back."""
 UNANNOUNCED_LIFETIME = 60_000
 """Milliseconds for which names of a node are listed that has sent no heartbeat yet."""
-BATCH_PAUSE = 0.1
-"""Seconds between two changes of users that are written, so that those who connect together share a
-step; and until a user is removed, who may be on the way from one page to the next."""
 
 _ALIVE = "JOIN {schema}.node n ON n.uid = l.node AND n.alive_until > {schema}.now_ms()"
 _LISTED = f"""
@@ -73,28 +69,12 @@ class PostgreSQLLists:
         return Swept(Kind(kind), [each for name in names if (each := _text(name)) is not None])
 
 
-class PostgreSQLNodeLists(PostgreSQLLists):
+class PostgreSQLNodeLists(PostgreSQLLists, ListsByKind):
     """See `engine.lists.NodeLists` for the contract: with the lists of this node."""
 
     def __init__(self, database: Database) -> None:
-        super().__init__(database)
-        self.channels = ChannelList()
-        """The list of channels, which the broker keeps."""
-        self._lists = {
-            Kind.CHANNELS: self.channels,
-            Kind.USERS: ChannelList(BATCH_PAUSE),
-            Kind.CHANNEL_USERS: ChannelList(BATCH_PAUSE),
-        }
-        self._used = {Kind.CHANNELS}
-        """Kinds of which there was ever a name: the others cost nothing."""
-
-    def add(self, kind: Kind, name: str) -> None:
-        if name not in self._lists[kind]:
-            self._used.add(kind)
-            self._lists[kind].add(name)
-
-    def discard(self, kind: Kind, name: str) -> None:
-        self._lists[kind].discard(name)
+        PostgreSQLLists.__init__(self, database)
+        ListsByKind.__init__(self)
 
     def open(self, receiver: Receiver, uid: str) -> None:
         """Begin to write, what was noted so far included. Reports go to the receiver.
@@ -103,13 +83,7 @@ class PostgreSQLNodeLists(PostgreSQLLists):
             receiver: the node.
             uid: the ID of the node.
         """
-        for kind, each in self._lists.items():
-            each.open(PostgreSQLNodeSet(self._database, kind, receiver, uid, self.seen))
-
-    def doubt(self) -> None:
-        """Compare the lists one by one at the next heartbeat: PostgreSQL was away."""
-        for each in self._lists.values():
-            each.doubt()
+        self._open(lambda kind: PostgreSQLNodeSet(self._database, kind, receiver, uid, self.seen))
 
     async def renew(self, node: str, lifetime: float, *, swept: bool) -> None:
         """Write again what the lists of this node lack.
@@ -122,12 +96,10 @@ class PostgreSQLNodeLists(PostgreSQLLists):
             EngineUnavailable: PostgreSQL did not answer, or refused. The next call continues.
         """
         if swept:
-            for each in self._lists.values():
-                await each.begin_anew()
+            await self._begin_anew()
             # from here on it may write again
             await self._database.fetch(_KNOW_SWEEP, node)
-        for kind in list(self._used):
-            await self._lists[kind].renew(lifetime)
+        await self._renew(lifetime)
 
     async def withdraw(self, node: str, held_seconds: float | None) -> None:
         """Write the last changes, and remove the lists of this node, but for users that it holds.
@@ -135,18 +107,10 @@ class PostgreSQLNodeLists(PostgreSQLLists):
         Raises:
             EngineUnavailable: PostgreSQL did not answer, or refused. Another node sweeps them.
         """
-        await asyncio.gather(*(each.finish() for each in self._lists.values()))
+        await self._finish()
         holds = held_seconds is not None and self._lists[Kind.CHANNEL_USERS]
         held = int(held_seconds * 1000) if holds and held_seconds is not None else None
         await self._database.fetch(_WITHDRAW, node, held)
-
-    async def idle(self) -> None:
-        """Wait until no change is being written."""
-        await asyncio.gather(*(each.idle() for each in self._lists.values()))
-
-    async def close(self) -> None:
-        """Write nothing more."""
-        await asyncio.gather(*(each.close() for each in self._lists.values()))
 
 
 class PostgreSQLNodeSet:

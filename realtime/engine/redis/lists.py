@@ -5,12 +5,11 @@ All of it is on the shard of the control stream. A heartbeat keeps the sets; it 
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Collection, Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ListsByKind
 from realtime.engine.lists import LISTS_KEPT, Kind, Swept
 from realtime.engine.redis.scripts import FORGET_SEEN, LIST_NAMES, RENEW_LISTS, SWEEP
 from realtime.engine.redis.shards import Shards, decoding
@@ -177,28 +176,12 @@ def _text(name: bytes) -> str | None:
         return None
 
 
-class RedisNodeLists(RedisLists):
+class RedisNodeLists(RedisLists, ListsByKind):
     """See `engine.lists.NodeLists` for the contract: with the lists of this node."""
 
     def __init__(self, shards: Shards) -> None:
-        super().__init__(shards)
-        self.channels = ChannelList()
-        """The list of channels, which the broker keeps."""
-        self._lists = {
-            Kind.CHANNELS: self.channels,
-            Kind.USERS: ChannelList(BATCH_PAUSE),
-            Kind.CHANNEL_USERS: ChannelList(BATCH_PAUSE),
-        }
-        self._used = {Kind.CHANNELS}
-        """Kinds of which there was ever a name: the others cost nothing."""
-
-    def add(self, kind: Kind, name: str) -> None:
-        if name not in self._lists[kind]:
-            self._used.add(kind)
-            self._lists[kind].add(name)
-
-    def discard(self, kind: Kind, name: str) -> None:
-        self._lists[kind].discard(name)
+        RedisLists.__init__(self, shards)
+        ListsByKind.__init__(self)
 
     def open(self, receiver: Receiver, uid: str) -> None:
         """Begin to write, what was noted so far included. Reports go to the receiver.
@@ -207,13 +190,7 @@ class RedisNodeLists(RedisLists):
             receiver: the node.
             uid: the ID of the node.
         """
-        for kind, each in self._lists.items():
-            each.open(RedisNodeSet(self._shards, kind, receiver, uid, self))
-
-    def doubt(self) -> None:
-        """Compare the lists one by one at the next heartbeat: Redis was away."""
-        for each in self._lists.values():
-            each.doubt()
+        self._open(lambda kind: RedisNodeSet(self._shards, kind, receiver, uid, self))
 
     async def renew(self, node: str, lifetime: float) -> None:
         """Keep the lists of this node until `lifetime` seconds have passed without another call.
@@ -224,12 +201,10 @@ class RedisNodeLists(RedisLists):
         keys, kept = self._keys, lifetime + LISTS_KEPT
         arguments = (node, int(lifetime * 1000), int(kept * 1000))
         if await self._shards.run(CONTROL, RENEW_LISTS, (keys.lists, keys.swept), arguments):
-            for each in self._lists.values():
-                await each.begin_anew()
+            await self._begin_anew()
             # from here on it may write again
             await self._shards.command(CONTROL, b"ZREM", keys.swept, node)
-        for kind in list(self._used):
-            await self._lists[kind].renew(kept)
+        await self._renew(kept)
 
     async def withdraw(self, node: str, held_seconds: float | None) -> None:
         """Write the last changes, and remove the lists of this node, but for users that it holds.
@@ -238,7 +213,7 @@ class RedisNodeLists(RedisLists):
             EngineUnavailable: Redis did not answer, or refused. Another node sweeps them.
         """
         keys = self._keys
-        await asyncio.gather(*(each.finish() for each in self._lists.values()))
+        await self._finish()
         kinds = list(Kind)
         if held_seconds is not None and self._lists[Kind.CHANNEL_USERS]:
             kinds.remove(Kind.CHANNEL_USERS)
@@ -247,19 +222,6 @@ class RedisNodeLists(RedisLists):
         else:
             await self._shards.command(CONTROL, b"ZREM", keys.lists, node)
         await self._shards.command(CONTROL, b"DEL", *(keys.list_of(kind, node) for kind in kinds))
-
-    async def idle(self) -> None:
-        """Wait until no change is being written."""
-        await asyncio.gather(*(each.idle() for each in self._lists.values()))
-
-    async def close(self) -> None:
-        """Write nothing more."""
-        await asyncio.gather(*(each.close() for each in self._lists.values()))
-
-
-BATCH_PAUSE = 0.1
-"""Seconds between two changes of users that are written, so that those who connect together share a
-step; and until a user is removed, who may be on the way from one page to the next."""
 
 
 class RedisNodeSet:

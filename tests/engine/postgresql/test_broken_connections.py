@@ -10,21 +10,13 @@ import pytest
 from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo
-from tests.engine.bench import NODE, NODE_LIFETIME, comes_true
-from tests.engine.postgresql_bench import PostgreSQLBench
+from tests.engine.bench import comes_true
+from tests.engine.postgresql_bench import PostgreSQLBench, announces
 
 _CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
 WHERE pid <> pg_backend_pid() AND backend_type = 'client backend'
 """
-
-
-async def announces(bench: PostgreSQLBench) -> bool:
-    try:
-        await bench.cluster.announce(NODE, NODE_LIFETIME)
-    except EngineUnavailable:
-        return False
-    return True
 
 
 @pytest.mark.parametrize("seed", range(3))

@@ -12,7 +12,7 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo
 from tests.database_server import DatabaseServer, QuickPostgres
 from tests.engine.bench import NODE, NODE_LIFETIME, comes_true
-from tests.engine.postgresql_bench import PostgreSQLBench, postgresql_bench
+from tests.engine.postgresql_bench import PostgreSQLBench, announces, postgresql_bench
 
 
 @pytest.fixture
@@ -24,14 +24,6 @@ async def own(
     async with postgresql_bench(server) as bench:
         yield bench
     server.kill()
-
-
-async def announces(bench: PostgreSQLBench) -> bool:
-    try:
-        await bench.cluster.announce(NODE, NODE_LIFETIME)
-    except EngineUnavailable:
-        return False
-    return True
 
 
 async def test_node_writes_again_what_died_and_reports_nothing_twice(own: PostgreSQLBench) -> None:
