@@ -1,1 +1,1 @@
-"""The PostgreSQL engine. What it needs is loaded where a site uses it."""
+"""The PostgreSQL engine. `engine.factory` loads it for the sites that use it."""

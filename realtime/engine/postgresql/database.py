@@ -63,7 +63,7 @@ class Address(NamedTuple):
         options["connect_timeout"] = max(2, round(self.connect_timeout))  # libpq has no less
         if self.pooled:
             return options | {"prepare_threshold": None}
-        # what nobody waits for any more must not keep its locks
+        # a statement whose caller has gone must not keep its locks
         limit = f"-c statement_timeout={int(self.timeout * 1000)}"
         options["options"] = f"{options.get('options') or ''} {limit}".strip()
         return options
@@ -216,7 +216,7 @@ class BlockingDatabase:
 
     async def fetch(self, query: str, *arguments: Any) -> list[Row]:
         if self._pid != os.getpid():
-            self._inherited = self._idle  # to close them would end those of the parent
+            self._inherited = self._idle  # closing them would end the connections of the parent
             self._begin()
         idle, places = self._idle, self._places
         if not places.acquire(timeout=self.address.connect_timeout):

@@ -1,7 +1,7 @@
 """The tables and functions of the engine: SQL files, and the way they are created.
 
-The files may run again: tables stay, and functions become those of this version. A table that may
-die with the server is UNLOGGED.
+The files may run again: they keep the tables, and replace the functions. A table whose rows
+heartbeats write again is UNLOGGED.
 """
 
 from __future__ import annotations

@@ -98,7 +98,7 @@ class PostgreSQLStreams:
             try:
                 await self._ringer.ring(messages)
             except EngineUnavailable:
-                # what is kept counts as published, although nodes learn of it later
+                # a kept publication is published: nodes find it at their next look
                 if not all(message.offset for message in messages):
                     raise
         return [published for published, _ in kept]

@@ -2,7 +2,7 @@
 
 A message is a dict of a channel layer, encoded by its serializer. A message that was numbered in a
 stream has its position in front, because the script that gives it the position cannot decode it.
-What is in a message: `engine.records`.
+`engine.records` defines the content of a message.
 """
 
 from __future__ import annotations
