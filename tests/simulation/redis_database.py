@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
+from functools import cache
 from typing import Any
 
 from tests.simulation.redis_scripts import Script, compiled
@@ -132,8 +133,8 @@ class Database:
             RedisError: the reply is an error.
             UnknownCommand: the model lacks the command.
         """
-        name = command[0].upper().decode()
-        run = getattr(self, f"_do_{name.lower()}", None)
+        name, method = _names(command[0])
+        run = getattr(self, method, None)
         if run is None:
             raise UnknownCommand(f"{name} {command[1:]!r}")
         if name in WRITES and not self._in_script:
@@ -559,7 +560,7 @@ class Database:
             self._in_script = False
 
     def _called(self, command: Sequence[bytes]) -> Reply:
-        name = command[0].upper().decode()
+        name, _ = _names(command[0])
         if name in WRITES:
             if self.role != "master":
                 raise RedisError(
@@ -570,6 +571,13 @@ class Database:
                 self._refuse()
             self._has_written = True
         return self.execute(command)
+
+
+@cache
+def _names(command: bytes) -> tuple[str, str]:
+    """Return the name of a command, and that of its method."""
+    name = command.decode()
+    return name.upper(), f"_do_{name.lower()}"
 
 
 _TYPES: dict[type[Any], str] = {

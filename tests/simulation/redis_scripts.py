@@ -51,7 +51,12 @@ class Script:
 
     @staticmethod
     def _from_lua(*command: Any) -> Any:
-        return _to_lua(Script._lua, Script._caller([_argument(part) for part in command]))
+        reply = Script._caller(
+            [part if type(part) is bytes else _argument(part) for part in command]
+        )
+        if type(reply) is bytes or type(reply) is int:
+            return reply
+        return _to_lua(Script._lua, reply)
 
     @staticmethod
     def _pack(value: Any) -> bytes:
@@ -86,9 +91,7 @@ def compiled(text: bytes) -> Script:
     return script
 
 
-def _argument(part: Any) -> bytes:
-    if isinstance(part, bytes):
-        return part
+def _argument(part: int | float) -> bytes:
     return b"%d" % part if part == int(part) else repr(part).encode()
 
 
@@ -110,6 +113,8 @@ def _plain(value: Any) -> Any:
 
 
 def _to_reply(value: Any) -> Reply:
+    if type(value) is bytes:
+        return value
     if value is None or value is False:
         return None
     if value is True:

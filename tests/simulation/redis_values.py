@@ -168,16 +168,14 @@ FREES = frozenset(
 
 def encode(reply: Reply) -> bytes:
     """Return a reply as RESP2."""
-    match reply:
-        case None:
-            return b"$-1\r\n"
-        case bytes():
-            return b"$%d\r\n%b\r\n" % (len(reply), reply)
-        case Status():
-            return b"+%b\r\n" % reply.encode()
-        case int():
-            return b":%d\r\n" % reply
-        case RedisError():
-            return b"-%b\r\n" % str(reply).encode()
-        case _:
-            return b"*%d\r\n%b" % (len(reply), b"".join(map(encode, reply)))
+    if isinstance(reply, bytes):
+        return b"$%d\r\n%b\r\n" % (len(reply), reply)
+    if isinstance(reply, list):
+        return b"*%d\r\n%b" % (len(reply), b"".join(map(encode, reply)))
+    if isinstance(reply, int):
+        return b":%d\r\n" % reply
+    if reply is None:
+        return b"$-1\r\n"
+    if isinstance(reply, Status):
+        return b"+%b\r\n" % reply.encode()
+    return b"-%b\r\n" % str(reply).encode()

@@ -25,13 +25,14 @@ import asyncio
 import contextlib
 import heapq
 import itertools
+import math
 import random
 import time
 import uuid
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from contextvars import Context
+from contextvars import Context, copy_context
 from typing import Any
 from unittest import mock
 
@@ -134,7 +135,7 @@ class Process:
         self.on_death: list[Callable[[], object]] = []
         self.greenlets: list[greenlet] = []
         """Its threads, which do not end before the run does."""
-        self._turn_at: float | None = None
+        self._turn_at = math.inf
         world.processes.append(self)
 
     def __repr__(self) -> str:
@@ -171,10 +172,10 @@ class Process:
             for _ in range(UNWINDING_TURNS):
                 for task in list(loop.tasks):
                     task.cancel()
-                if not loop.tasks and not loop.is_ready:
+                if not loop.tasks and not loop.ready:
                     break
                 loop.run_once()
-                if not loop.is_ready:
+                if not loop.ready:
                     loop.hurry()
         finally:
             events._set_running_loop(None)
@@ -212,14 +213,14 @@ class Process:
 
     def wake_at(self, when: float) -> None:
         """Take a turn at a moment, or earlier."""
-        if self._turn_at is None or when < self._turn_at:
+        if when < self._turn_at:
             self._turn_at = when
             self.world.at(when, self._turn, when)
 
     def _turn(self, planned: float) -> None:
         if self._turn_at != planned:
             return  # an earlier turn took its place
-        self._turn_at = None
+        self._turn_at = math.inf
         if not self.alive or self.frozen:
             return
         world, loop = self.world, self.loop
@@ -230,10 +231,24 @@ class Process:
         finally:
             events._set_running_loop(None)
             world.current = None
-        if loop.is_ready:
+        if loop.ready:
             self.wake()
         elif (due := loop.next_due()) is not None:
             self.wake_at(max(world.now, due - self.began))
+
+
+class _Handle(asyncio.Handle):
+    """A handle that is made quickly: most of what happens is one."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, callback: Callable[..., object], args: Any, loop: Any, context: Context | None
+    ) -> None:
+        self._context = copy_context() if context is None else context
+        self._loop, self._callback, self._args = loop, callback, args
+        self._cancelled = False
+        self._repr = self._source_traceback = None
 
 
 class _Future(asyncio.Future[Any]):
@@ -265,15 +280,12 @@ class Loop(asyncio.AbstractEventLoop):
         self.process = process
         self.open_connection: Callable[..., Coroutine[Any, Any, tuple[Any, Any]]] | None = None
         """Opens connections; the network puts it here."""
-        self._ready: deque[asyncio.Handle] = deque()
+        self.ready: deque[asyncio.Handle] = deque()
+        """What runs in the next turn."""
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._count = itertools.count()
         self.tasks: dict[_Task, None] = {}
         """Those that are not done."""
-
-    @property
-    def is_ready(self) -> bool:
-        return bool(self._ready)
 
     @property
     def timers(self) -> list[asyncio.TimerHandle]:
@@ -288,16 +300,17 @@ class Loop(asyncio.AbstractEventLoop):
 
     def run_once(self) -> None:
         """Run what is ready now, and the timers that are due."""
-        now, ready, timers = self.time(), self._ready, self._timers
+        now, ready, timers = self.time(), self.ready, self._timers
         while timers and timers[0][0] <= now + 1e-9:
             handle = heapq.heappop(timers)[2]
-            if not handle.cancelled():
+            if not handle._cancelled:
                 ready.append(handle)
+        process = self.process
         for _ in range(len(ready)):
             next_handle = ready.popleft()
-            if not next_handle.cancelled():
+            if not next_handle._cancelled:
                 next_handle._run()
-            if not self.process.alive:
+            if not process.alive:
                 return
 
     def hurry(self) -> None:
@@ -305,12 +318,12 @@ class Loop(asyncio.AbstractEventLoop):
         while self._timers:
             handle = heapq.heappop(self._timers)[2]
             if not handle.cancelled():
-                self._ready.append(handle)
+                self.ready.append(handle)
                 return
 
     def clear(self) -> None:
         """Drop all that would still run."""
-        self._ready.clear()
+        self.ready.clear()
         self._timers.clear()
 
     # see asyncio
@@ -321,10 +334,10 @@ class Loop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = asyncio.Handle(callback, args, self, context)
-        if not self._ready:
+        handle = _Handle(callback, args, self, context)
+        if not self.ready:
             self.process.wake()
-        self._ready.append(handle)
+        self.ready.append(handle)
         return handle
 
     call_soon_threadsafe = call_soon  # type: ignore[assignment]
