@@ -43,8 +43,6 @@ EPOCH = 1_700_000_000.0
 
 TURN_MAX = 0.000_2
 """Seconds from the moment at which something is ready until the turn of its process, at most."""
-
-
 UNWINDING_TURNS = 2000
 """Turns in which the tasks of a dead process end."""
 
@@ -180,7 +178,8 @@ class Process:
         finally:
             events._set_running_loop(None)
             self.alive, world.current = False, None
-            loop.clear()
+            loop.ready.clear()
+            loop._timers.clear()
 
     def spawn(self, coroutine: Coroutine[Any, Any, Any]) -> asyncio.Task[Any]:
         """Run a coroutine on the loop of the process."""
@@ -242,13 +241,10 @@ class _Handle(asyncio.Handle):
 
     __slots__ = ()
 
-    def __init__(
-        self, callback: Callable[..., object], args: Any, loop: Any, context: Context | None
-    ) -> None:
+    def __init__(self, callback: Any, args: Any, loop: Any, context: Context | None) -> None:
         self._context = copy_context() if context is None else context
         self._loop, self._callback, self._args = loop, callback, args
-        self._cancelled = False
-        self._repr = self._source_traceback = None
+        self._cancelled, self._repr, self._source_traceback = False, None, None
 
 
 class _Future(asyncio.Future[Any]):
@@ -305,12 +301,11 @@ class Loop(asyncio.AbstractEventLoop):
             handle = heapq.heappop(timers)[2]
             if not handle._cancelled:
                 ready.append(handle)
-        process = self.process
         for _ in range(len(ready)):
             next_handle = ready.popleft()
             if not next_handle._cancelled:
                 next_handle._run()
-            if not process.alive:
+            if not self.process.alive:
                 return
 
     def hurry(self) -> None:
@@ -320,11 +315,6 @@ class Loop(asyncio.AbstractEventLoop):
             if not handle.cancelled():
                 self.ready.append(handle)
                 return
-
-    def clear(self) -> None:
-        """Drop all that would still run."""
-        self.ready.clear()
-        self._timers.clear()
 
     # see asyncio
 
