@@ -145,11 +145,10 @@ def start_server(
     )
 
 
-def start_cluster(
-    tmp_path_factory: pytest.TempPathFactory, size: int, redis: RedisServer, **arguments: Any
+def start_nodes(
+    tmp_path_factory: pytest.TempPathFactory, size: int, **arguments: Any
 ) -> list[Server]:
-    """Start servers that share a Redis, all at once."""
-    arguments = {"redis_url": redis.url, "redis_prefix": new_word()} | arguments
+    """Start servers, all at once; `arguments` as for `start_server`."""
     with ThreadPoolExecutor(size) as pool:
         starting = [pool.submit(start_server, tmp_path_factory, **arguments) for _ in range(size)]
     try:
@@ -159,6 +158,14 @@ def start_cluster(
             if start.exception() is None:
                 start.result().discard()
         raise
+
+
+def start_cluster(
+    tmp_path_factory: pytest.TempPathFactory, size: int, redis: RedisServer, **arguments: Any
+) -> list[Server]:
+    """Start servers that share a Redis, all at once."""
+    arguments = {"redis_url": redis.url, "redis_prefix": new_word()} | arguments
+    return start_nodes(tmp_path_factory, size, **arguments)
 
 
 class SharedServers:

@@ -1,7 +1,9 @@
-"""Play every fault of Redis and write the table in docs/redis.md.
+"""Play every fault of an engine, and write the table in its page.
 
-    python -m tests.chaos.fault_table             all of them, some five minutes
-    python -m tests.chaos.fault_table frozen      those with a word in their name; writes nothing
+    python -m tests.chaos.fault_table redis               docs/redis.md, some ten minutes
+    python -m tests.chaos.fault_table postgresql          docs/postgresql.md, as long
+    python -m tests.chaos.fault_table redis frozen        faults with a word in their names; writes
+                                                          nothing
 
 Exits with 1 when a promise was broken: an untold loss, a publication twice or out of order.
 """
@@ -13,19 +15,24 @@ import os
 import re
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import cast
+from typing import Any, cast
 
 import pytest
 
 if __name__ == "__main__":
     os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
 
-from tests.chaos.faults import FAULTS, Fault, Outcome, play
+from tests.chaos import postgresql_faults, redis_faults
+from tests.chaos.faults import Fault, Outcome, play
 from tests.chaos.verdict import Verdict
 
-PAGE = Path(__file__).resolve().parents[2] / "docs" / "redis.md"
+DOCS = Path(__file__).resolve().parents[2] / "docs"
+FAULTS: Mapping[str, Sequence[Fault[Any]]] = {
+    "redis": redis_faults.FAULTS,
+    "postgresql": postgresql_faults.FAULTS,
+}
 HEAD = ("Fault", "Publishers", "Clients", "Everything works again", "Acknowledged and lost")
 PLACE = re.compile(r"(<!-- written by tests\.chaos\.fault_table -->\n).*?(<!-- end -->)", re.DOTALL)
 
@@ -42,7 +49,7 @@ class Directories:
         return Path(tempfile.mkdtemp(prefix=name, dir=self._root))
 
 
-def row(fault: Fault, outcome: Outcome) -> tuple[str, ...]:
+def row(fault: Fault[Any], outcome: Outcome) -> tuple[str, ...]:
     """Return the row of a fault in the table."""
     since = "after its end" if fault.ends else "after its beginning"
     verdict = outcome.verdict
@@ -86,9 +93,9 @@ def table(rows: Sequence[Sequence[str]]) -> str:
     return "".join(f"| {' | '.join(line)} |\n" for line in lines)
 
 
-def main(words: Sequence[str]) -> int:
+def main(engine: str, *words: str) -> int:
     """Play the faults with these words in their names; none: all of them, and write the page."""
-    chosen = [fault for fault in FAULTS if all(word in fault.name for word in words)]
+    chosen = [fault for fault in FAULTS[engine] if all(word in fault.name for word in words)]
     rows = []
     is_broken = False
     with tempfile.TemporaryDirectory() as root:
@@ -101,10 +108,11 @@ def main(words: Sequence[str]) -> int:
             for line in outcome.verdict.complaints:
                 print(f"    {line}", flush=True)  # noqa: T201
     if not words and not is_broken:
-        text = PAGE.read_text()
-        PAGE.write_text(PLACE.sub(lambda found: found[1] + table(rows) + found[2], text))
+        page = DOCS / f"{engine}.md"
+        text = page.read_text()
+        page.write_text(PLACE.sub(lambda found: found[1] + table(rows) + found[2], text))
     return int(is_broken)
 
 
 if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
+    sys.exit(main(*sys.argv[1:]))

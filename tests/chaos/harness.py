@@ -20,6 +20,7 @@ OPTIONS: dict[str, Any] = {
             "history_size": 20000,
             "history_lifetime": 600,
             "history_recover": True,
+            "presence": True,
         }
     ],
 }

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.faults import FAULTS, play
+from tests.chaos.faults import play
+from tests.chaos.redis_faults import FAULTS
 
 PLAYED = {fault.name: fault for fault in FAULTS}
 

@@ -1,15 +1,17 @@
-"""The table of faults in docs/redis.md has a row for each fault that is played."""
+"""The table of faults in the page of an engine has a row for each fault that is played."""
 
 from __future__ import annotations
 
 import re
 
-from tests.chaos.fault_table import HEAD, PAGE, PLACE
-from tests.chaos.faults import FAULTS
+import pytest
+
+from tests.chaos.fault_table import DOCS, FAULTS, HEAD, PLACE
 
 
-def test_every_fault_has_its_row() -> None:
-    found = PLACE.search(PAGE.read_text())
+@pytest.mark.parametrize("engine", FAULTS)
+def test_every_fault_has_its_row(engine: str) -> None:
+    found = PLACE.search((DOCS / f"{engine}.md").read_text())
     assert found is not None
     head, _, *rows = [
         [cell.strip() for cell in line.strip("|").split("|")]
@@ -18,6 +20,6 @@ def test_every_fault_has_its_row() -> None:
     ]
 
     assert head == list(HEAD)
-    assert [row[0] for row in rows] == [fault.name for fault in FAULTS]
+    assert [row[0] for row in rows] == [fault.name for fault in FAULTS[engine]]
     assert all(re.search(r"\d+\.\d s", row[3]) for row in rows)
     assert not any("BROKEN" in cell for row in rows for cell in row)
