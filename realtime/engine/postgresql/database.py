@@ -60,6 +60,8 @@ class Address(NamedTuple):
         """Return the arguments with which psycopg opens a connection."""
         options: dict[str, Any] = psycopg.conninfo.conninfo_to_dict(**self.parameters)
         options |= {"autocommit": True, "client_encoding": "utf8"}
+        # a replica would be used for good, although it refuses writes
+        options.setdefault("target_session_attrs", "read-write")
         options["connect_timeout"] = max(2, round(self.connect_timeout))  # libpq has no less
         if self.pooled:
             return options | {"prepare_threshold": None}
@@ -193,9 +195,11 @@ async def open_connection(address: Address) -> LoopConnection:
     Raises:
         EngineUnavailable: PostgreSQL is away.
     """
+    options = address.options()
+    hosts = (options.get("host") or "").count(",") + 1
     try:
-        async with asyncio.timeout(address.connect_timeout):
-            connection = await LoopConnection.connect(**address.options())
+        async with asyncio.timeout(address.connect_timeout * hosts):
+            connection = await LoopConnection.connect(**options)
     except (psycopg.Error, OSError) as error:
         raise address.unavailable(error) from None
     connection.limit = address.timeout
