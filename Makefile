@@ -54,8 +54,9 @@ bench: $(VENV)/.installed-bench  ## Compare with peers; about five minutes.
 docs-tables: $(VENV)/.installed-dev  ## Write the tables of the documentation that come from the code.
 	$(BIN)/python -m docs.tables
 
-faults: $(VENV)/.installed-dev  ## Play the faults of Redis and write their table; ten minutes.
-	$(BIN)/python -m tests.chaos.fault_table
+faults: $(VENV)/.installed-dev  ## Play the faults of Redis and PostgreSQL, write their tables; 15 minutes.
+	$(BIN)/python -m tests.chaos.fault_table redis
+	$(BIN)/python -m tests.chaos.fault_table postgresql
 
 simulate: $(VENV)/.installed-dev  ## Play faults in a simulated world: SECONDS, and FIRST for known seeds.
 	$(BIN)/python -m tests.simulation --seconds $(SECONDS) $(if $(FIRST),--first $(FIRST))

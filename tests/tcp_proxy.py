@@ -65,9 +65,8 @@ class TcpProxy:
         self.cut()
 
     def lead_to(self, url: str) -> None:
-        """Reset every connection, and lead new ones to another place."""
+        """Lead new connections to another place."""
         self._target = urlsplit(url)
-        self.cut()
 
     def forbid(self, forbidden: bytes) -> None:
         """Reset every connection, and from now on those that send these bytes; b"": none."""

@@ -11,7 +11,7 @@ from typing import Any, Generic, NamedTuple, TypeVar
 import pytest
 
 from tests.chaos.harness import OPTIONS, Chaos, chaos
-from tests.chaos.publishers import eventually
+from tests.chaos.publishers import Failure
 from tests.chaos.verdict import Verdict, judge
 from tests.conftest import new_word, start_nodes
 from tests.server import Server
@@ -80,7 +80,9 @@ async def play(fault: Fault[S], factory: pytest.TempPathFactory) -> Outcome:
             channels = stage.channels(prefix)
             async with chaos(stage.nodes, channels, publishers=8, subscribers=24) as everybody:
                 seconds = await _play_before(everybody, fault, stage)
+                late = await _late_failures(everybody)
                 verdict = await judge(everybody, stage.nodes[0])
+                verdict.complaints.extend(f"too late for an error: {each}" for each in late[:1])
                 for node in stage.nodes:
                     verdict.complaints.extend(await _untrue(everybody, node))
                 return Outcome(seconds, verdict)
@@ -101,9 +103,7 @@ async def _play_before(everybody: Chaos, fault: Fault[S], stage: S) -> float:
     async with asyncio.timeout(RECOVERY_TIMEOUT):
         while not await _reaches_everybody(everybody):
             pass
-    seconds = loop.time() - began
-    await everybody.publishers.progress(50)
-    return seconds
+    return loop.time() - began
 
 
 async def _reaches_everybody(everybody: Chaos) -> bool:
@@ -118,23 +118,35 @@ async def _reaches_everybody(everybody: Chaos) -> bool:
     return True
 
 
+async def _late_failures(everybody: Chaos) -> list[Failure]:
+    """Publish some more, and return what was not acknowledged."""
+    before = [(one, len(one.failures)) for one in everybody.publishers.all]
+    await everybody.publishers.progress(50)
+    return [failure for one, number in before for failure in one.failures[number:]]
+
+
 async def _untrue(everybody: Chaos, node: Server) -> list[str]:
     """Wait until presence and the list of channels are true; return what is not in time."""
-    found: list[str] = []
+    deadline = asyncio.get_running_loop().time() + TRUE_TIMEOUT
+    while found := await asyncio.to_thread(_untrue_now, everybody, node):
+        if asyncio.get_running_loop().time() > deadline:
+            break
+        await asyncio.sleep(0.1)
+    return found
 
-    def are_true() -> bool:
-        listed = set(node.api("channels")["result"]["channels"])
-        found[:] = [f"{each} is not listed" for each in {*everybody.channels} - listed]
-        for channel in everybody.channels:
-            present = node.api("presence", channel=channel)["result"]["presence"]
-            users = sorted(client["user"] for client in present.values())
-            expected = sorted(one.name for one in everybody.subscribers.of(channel))
-            if users != expected:
-                found.append(f"{channel}: {users} are present, not {expected}")
-        return not found
 
-    try:
-        await eventually(are_true, "", TRUE_TIMEOUT)
-    except AssertionError:
-        return found
-    return []
+def _untrue_now(everybody: Chaos, node: Server) -> list[str]:
+    listed = node.api("channels")
+    found = [
+        f"{channel} is not listed: {listed}"
+        for channel in everybody.channels
+        if channel not in listed.get("result", {}).get("channels", {})
+    ]
+    for channel in everybody.channels:
+        reply = node.api("presence", channel=channel)
+        present = reply.get("result", {}).get("presence", {})
+        users = sorted(client["user"] for client in present.values())
+        expected = sorted(one.name for one in everybody.subscribers.of(channel))
+        if users != expected:
+            found.append(f"{channel}: {users} are present, not {expected}: {reply}")
+    return found

@@ -219,9 +219,7 @@ WAITING = {"redis_wait_replicas": 1}
 TOLD = {"redis_epoch_per_run": True}
 
 FAULTS = (
-    Fault(
-        "Redis killed, 3 s away, every write on disk", restarted, on_redis(persistent=True)
-    ),
+    Fault("Redis killed, 3 s away, every write on disk", restarted, on_redis(persistent=True)),
     Fault("Redis killed, 3 s away, empty afterwards", restarted, on_redis()),
     Fault("Redis frozen for 1 s", functools.partial(frozen, 1.0), on_redis()),
     Fault("Redis frozen for 10 s", functools.partial(frozen, 10.0), on_redis()),
@@ -229,16 +227,12 @@ FAULTS = (
     Fault("0.3 s of delay each way for 3 s", slow, on_redis(proxied=True)),
     Fault("memory full for 3 s (`noeviction`)", full, on_redis()),
     Fault("read-only for 3 s (`READONLY`)", read_only, on_redis()),
-    Fault(
-        "another password for 3 s (`NOAUTH`), connections cut", another_password, on_redis()
-    ),
+    Fault("another password for 3 s (`NOAUTH`), connections cut", another_password, on_redis()),
     Fault("one shard of two killed, 3 s away, empty afterwards", restarted, on_redis(2)),
     Fault("master killed, Sentinel promotes the replica", master_lost, on_sentinel, ends=False),
     Fault("the same with `redis_wait_replicas`", master_lost, on_sentinel, WAITING, ends=False),
     Fault("planned failover (`SENTINEL FAILOVER`)", planned, on_sentinel, ends=False),
-    Fault(
-        "planned failover with `redis_wait_replicas`", planned, on_sentinel, WAITING, ends=False
-    ),
+    Fault("planned failover with `redis_wait_replicas`", planned, on_sentinel, WAITING, ends=False),
     Fault("Cluster: four slots move to other servers", slots_moved, on_cluster()),
     Fault("Cluster: planned failover (`CLUSTER FAILOVER`)", replica_promoted, on_cluster()),
     Fault("Cluster: primary killed, its replica promoted", primary_lost, on_cluster(), TOLD),
@@ -250,7 +244,5 @@ FAULTS = (
         server_emptied,
         on_cluster(replicas=0),
     ),
-    Fault(
-        "Cluster: all servers killed, 3 s away, empty afterwards", cluster_emptied, on_cluster()
-    ),
+    Fault("Cluster: all servers killed, 3 s away, empty afterwards", cluster_emptied, on_cluster()),
 )

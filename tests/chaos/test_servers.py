@@ -3,20 +3,40 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import AsyncIterator
 
+import pytest
+
+from tests.chaos.faults import MakeStage, Stage
 from tests.chaos.harness import OPTIONS, chaos
-from tests.redis_server import RedisServer
+from tests.chaos.postgresql import ChaosPostgres
+from tests.chaos.postgresql_faults import on_postgresql
+from tests.chaos.redis_faults import on_redis
+from tests.conftest import start_nodes
+from tests.database_starting import require_server
 from tests.server import Server
 
-Cluster = Callable[..., list[Server]]
-OwnRedis = Callable[..., RedisServer]
+STAGES: dict[str, MakeStage[Stage]] = {"redis": on_redis(), "postgresql": on_postgresql()}
+
+
+@pytest.fixture(params=STAGES)
+async def servers(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> AsyncIterator[list[Server]]:
+    """Two nodes over each engine."""
+    if request.param == "postgresql":
+        require_server(ChaosPostgres)
+    async with STAGES[request.param](tmp_path_factory) as stage:
+        options = {**OPTIONS, **stage.options}
+        started = await asyncio.to_thread(start_nodes, tmp_path_factory, 2, **options)
+        yield started
+        for server in started:
+            server.discard()
 
 
 async def test_clients_of_a_killed_server_recover_everything_at_the_other_one(
-    cluster: Cluster, own_redis: OwnRedis, unique: str
+    servers: list[Server], unique: str
 ) -> None:
-    servers = cluster(2, own_redis(), **OPTIONS)
     async with chaos(servers, [f"rec:{unique}a", f"rec:{unique}b"]) as everybody:
         begun_at_victim = everybody.subscribers.all[1::2]
         everybody.publishers.start()
