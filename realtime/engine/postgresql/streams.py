@@ -261,7 +261,8 @@ def _checks(outgoing: Outgoing) -> str | None:
         checks["version"] = version.number
         checks["version_epoch"] = key(version.epoch).hex()
     if isinstance(expect, StreamPosition):
-        checks["offset"], checks["epoch"] = expect.offset, expect.epoch
+        # jsonb has no NUL, and no epoch has one
+        checks["offset"], checks["epoch"] = expect.offset, expect.epoch.replace("\0", "-")
     elif expect is not None:
         checks["offset"] = expect
     return json.dumps(checks)
