@@ -23,7 +23,7 @@ from realtime.errors import (
     NotAnObject,
     PermissionDenied,
 )
-from realtime.payload import Payload
+from realtime.payload import Payload, site_text
 from realtime.protocol.messages import ChannelName
 
 INTERNAL = "§"
@@ -197,18 +197,16 @@ def name(channel: object) -> ChannelName:
     """Check the name of a channel that the site's code passes, and return it as a plain string.
 
     Raises:
-        TypeError: it is not a string.
+        TypeError: it is not a string, or has a lone surrogate.
     """
-    if not isinstance(channel, str):
-        raise TypeError(f"a channel name must be a string, not {type(channel).__name__}")
-    return str.__str__(channel)  # members of TextChoices and safe strings are more than text
+    return site_text("a channel name", channel)
 
 
 def names(channels: Iterable[str]) -> list[ChannelName]:
     """Check a list of channel names that the site's code passes.
 
     Raises:
-        TypeError: it is a string, or one of its items is not a string.
+        TypeError: it is a string, or one of its items is no name.
     """
     if isinstance(channels, str):
         raise TypeError("channels must be a list of names, not one name")

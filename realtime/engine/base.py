@@ -14,8 +14,8 @@ A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process th
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
 suspending, so that they also work in a thread without an event loop.
 
-What every method can rely on: arguments are valid. Names are those of channels, options allow
-what is asked for.
+What every method can rely on: arguments are valid. Names are those of channels, texts have a
+form in UTF-8, options allow what is asked for.
 
 What every caller can rely on: a method raises `EngineUnavailable` and nothing else. If it is a
 `NoReply`, the call may have taken effect anyway, when only its answer was lost.
