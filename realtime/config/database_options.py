@@ -15,6 +15,9 @@ POSTGRESQL = "postgresql"
 
 DEFAULT_ALIAS = "default"
 
+LONGEST_CHANNEL = 1000
+"""Bytes. An entry of an index has 2704, with the ID of a user beside the name."""
+
 META_TTL_MIN = 60
 """Seconds. A client that was away for a moment must find the epoch that it knows."""
 
@@ -54,6 +57,12 @@ def problems(config: Config) -> Iterator[Problem]:
             "E062",
             "database_poll has no use with database_notify_url, past which nodes listen.",
             "Remove one of them.",
+        )
+    if not 0 < config.channel_max_length <= LONGEST_CHANNEL and uses_postgresql(config):
+        yield Problem(
+            "E062",
+            f"channel_max_length must be from 1 to {LONGEST_CHANNEL} with the PostgreSQL engine.",
+            "Its indexes and notifications have no room for longer names.",
         )
     if not _SCHEMA.fullmatch(config.database_schema):
         yield Problem(
