@@ -37,14 +37,22 @@ class PostgreSQLBench(Bench):
     engine: PostgreSQLEngine
 
     def __init__(
-        self, server: DatabaseServer, prefix: str, keeping: Keeping, poll: float = 0.0
+        self,
+        server: DatabaseServer,
+        prefix: str,
+        keeping: Keeping,
+        poll: float = 0.0,
+        pooler: Address | None = None,
     ) -> None:
+        """`pooler`: where statements go; rings go past it unless nodes poll."""
         self.server = server
         self.prefix = prefix
         self.address = address_of(server, prefix)
         self.poll = poll
+        statements = pooler or self.address
+        rings = statements if poll else self.address
         super().__init__(
-            PostgreSQLEngine(Addresses(self.address, self.address, poll), keeping), self._elapse
+            PostgreSQLEngine(Addresses(statements, rings, poll), keeping), self._elapse
         )
 
     async def _elapse(self, seconds: float) -> None:
@@ -108,9 +116,11 @@ async def postgresql_bench(
     node: NodeInfo = NODE,
     meta_lifetime: int = 0,
     poll: float = 0.0,
+    pooler: Address | None = None,
 ) -> AsyncIterator[PostgreSQLBench]:
     """Start an engine, and announce its node."""
-    bench = PostgreSQLBench(server, prefix or new_word(), Keeping(meta_lifetime), poll)
+    keeping = Keeping(meta_lifetime)
+    bench = PostgreSQLBench(server, prefix or new_word(), keeping, poll, pooler)
     bench.create()
     bench.receiver.uid = node.uid
     try:
