@@ -44,25 +44,30 @@ for name in ("realtime", "api", "admin_panel"):
 """Settings with which a process that finds another version's code does not start."""
 
 
-def unpack(tree: Path) -> None:
-    """Write the old version into a directory.
+def extract(tree: Path, commit: str, *parts: str) -> None:
+    """Write files of a commit into a directory.
 
-    Without its commit the test fails in CI and is skipped elsewhere.
+    Without the commit the test fails in CI and is skipped elsewhere.
     """
     git = require("git", "apt install git")
     archive = subprocess.run(
-        [git, "archive", "--format=tar", COMMIT, *PARTS],
+        [git, "archive", "--format=tar", commit, *parts],
         cwd=ROOT,
         capture_output=True,
         check=False,
     )
     if archive.returncode:
-        message = f"commit {COMMIT[:7]} is not in this clone (git fetch --unshallow)"
+        message = f"commit {commit[:7]} is not in this clone (git fetch --unshallow)"
         if os.environ.get("CI"):
             pytest.fail(f"{message}: {archive.stderr.decode(errors='replace').strip()}")
         pytest.skip(message)
     with tarfile.open(fileobj=io.BytesIO(archive.stdout)) as files:
         files.extractall(tree, filter="data")
+
+
+def unpack(tree: Path) -> None:
+    """Write the old version into a directory."""
+    extract(tree, COMMIT, *PARTS)
     (tree / "tests" / "old_settings.py").write_text(SETTINGS)
     # with PYTHONDONTWRITEBYTECODE each process would compile it again
     compileall.compile_dir(tree, quiet=1)
