@@ -10,6 +10,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+from tests.chaos.postgresql import ChaosPostgres
 from tests.live.raw_http import Exchange, request
 from tests.redis_server import RedisServer
 from tests.server import API_KEY, Server
@@ -21,7 +22,7 @@ HEADERS = {"Authorization": f"apikey {API_KEY}", "Content-Type": "application/js
 def serving(
     options: Mapping[str, Any],
     *kinds: str,
-    redis: bool = False,
+    engine: str = "",
     arguments: Sequence[str] = (),
 ) -> Iterator[list[Server]]:
     """Start a server of each kind for the length of a `with` block.
@@ -29,15 +30,22 @@ def serving(
     Args:
         options: those of the service.
         kinds: of `Server`.
-        redis: whether the servers share a Redis of their own.
+        engine: "redis" or "postgresql" for servers that share one of their own.
         arguments: of the command lines.
     """
     with tempfile.TemporaryDirectory() as name, ExitStack() as undo:
         options = dict(options)
-        if redis:
+        if engine == "redis":
             started = RedisServer(Path(name, "redis")).start()
             undo.callback(started.kill)
             options["redis_url"] = started.url
+        elif engine:
+            database = ChaosPostgres()
+            undo.callback(database.discard)
+            database.create()
+            database.start()
+            database.open_service()
+            options |= {"engine": engine, "database_url": database.url}
         servers = []
         for kind in kinds:
             server = Server(Path(name, kind), options, server=kind, arguments=arguments)

@@ -84,7 +84,7 @@ async def play(fault: Fault[S], factory: pytest.TempPathFactory) -> Outcome:
                 verdict = await judge(everybody, stage.nodes[0])
                 verdict.complaints.extend(f"too late for an error: {each}" for each in late[:1])
                 for node in stage.nodes:
-                    verdict.complaints.extend(await _untrue(everybody, node))
+                    verdict.complaints.extend(await untrue(everybody, node))
                 return Outcome(seconds, verdict)
         finally:
             for node in stage.nodes:
@@ -125,7 +125,7 @@ async def _late_failures(everybody: Chaos) -> list[Failure]:
     return [failure for one, number in before for failure in one.failures[number:]]
 
 
-async def _untrue(everybody: Chaos, node: Server) -> list[str]:
+async def untrue(everybody: Chaos, node: Server) -> list[str]:
     """Wait until presence and the list of channels are true; return what is not in time."""
     deadline = asyncio.get_running_loop().time() + TRUE_TIMEOUT
     while found := await asyncio.to_thread(_untrue_now, everybody, node):

@@ -1,10 +1,10 @@
 """Publish for many days, and show that tables and indexes stay as large as they are.
 
-    nice -n 10 python -m tests.chaos.flat [--days 20] [--publications 100000]
+    nice -n 10 python -m tests.chaos.flat [--days 24] [--publications 100000]
 
 A node publishes, refreshes presence and changes lists at full speed. The clock of PostgreSQL jumps
 from day to day, 24 hours one after the other, and the node cleans up after each. Prints a row for
-each day, and fails if what is left after the last day is larger than after the fifth by a quarter.
+each day, and fails if what is left after the last day is larger than after the twelfth by a quarter.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.engine.postgresql_bench import PostgreSQLBench, postgresql_bench
 from tests.unit.parts import data
 
 TABLES = ("stream", "once", "listed", "presence", "letter", "node", "listing", "owner", "debt")
-SETTLED_DAY = 5
+SETTLED_DAY = 12
 TOLERANCE = 1.25
 CHANNELS = 2000
 KEPT = ChannelOptions(history_size=100, history_lifetime=3600)
@@ -137,7 +137,7 @@ async def run(days: int, publications: int) -> int:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--days", type=int, default=20)
+    parser.add_argument("--days", type=int, default=24)
     parser.add_argument("--publications", type=int, default=100_000)
     arguments = parser.parse_args()
     sys.exit(asyncio.run(run(arguments.days, arguments.publications)))

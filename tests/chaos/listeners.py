@@ -1,8 +1,8 @@
 """Listeners of channels that are cut off again and again, with a publisher of its own process.
 
-    python -m tests.chaos.listeners [--listeners 10] [--cuts 100] [--rate 200]
+    python -m tests.chaos.listeners [--listeners 10] [--cuts 100] [--rate 200] [--engine redis]
 
-Two nodes share a Redis. Each listener of /connection/events is cut off in mid-stream, anywhere in
+Two nodes share an engine. Each listener of /connection/events is cut off in mid-stream, anywhere in
 an event, and comes back to the other node with the ID of the last event that it has whole. Prints a
 report, and fails if one missed a publication, got one twice or out of order, or was told to begin
 anew.
@@ -207,12 +207,13 @@ def main() -> None:
     parser.add_argument("--listeners", type=int, default=10)
     parser.add_argument("--cuts", type=int, default=100)
     parser.add_argument("--rate", type=float, default=200)
+    parser.add_argument("--engine", default="redis", choices=["redis", "postgresql"])
     parser.add_argument("--publish", type=int, nargs="+", help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.publish:
         asyncio.run(publish(arguments.publish, arguments.rate))
         return
-    with serving(LISTENERS, *KINDS, redis=True) as nodes:
+    with serving(LISTENERS, *KINDS, engine=arguments.engine) as nodes:
         report = asyncio.run(play(nodes, arguments.listeners, arguments.cuts, arguments.rate))
     sys.stdout.write(json.dumps(report, indent=1) + "\n")
     if report["lost"] or report["twice"]:

@@ -42,6 +42,11 @@ class ChaosPostgres(QuickPostgres):
     def place(self) -> str:
         return f"127.0.0.1:{self.port}"
 
+    @property
+    def url(self) -> str:
+        """The URL for the service."""
+        return f"postgresql://{USER}@{self.place}/postgres"
+
     def create(self) -> None:
         if self._small_disk:
             self.data.mkdir()

@@ -1,6 +1,7 @@
 """Restart workers one after another under load: `python -m tests.chaos.rolling 4 2000`.
 
-The arguments are the number of workers and of clients for each of them. Prints what happened, and
+The arguments are the number of workers and of clients for each of them, then "postgresql" for this
+engine in place of Redis. Prints what happened, and
 fails if a client misses a publication, or gets one twice or out of order.
 """
 
@@ -93,15 +94,15 @@ def summary(groups: list[Chaos], workers: int, seconds: float) -> str:
     )
 
 
-async def main(workers: int, clients: int) -> None:
+async def main(workers: int, clients: int, engine: str) -> None:
     """Play it once, and print what happened."""
     given = options(clients)
     arguments = ["--workers", str(workers)]
-    with serving(given, "realtime", redis=True, arguments=arguments) as [server]:
+    with serving(given, "realtime", engine=engine, arguments=arguments) as [server]:
         async with crowd(server, workers * clients) as groups:
             seconds = await restart(server, groups, workers)
             print(summary(groups, workers, seconds))  # noqa: T201
 
 
 if __name__ == "__main__":
-    asyncio.run(main(*map(int, sys.argv[1:3])))
+    asyncio.run(main(int(sys.argv[1]), int(sys.argv[2]), [*sys.argv, "redis"][3]))

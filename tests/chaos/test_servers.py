@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest
 
-from tests.chaos.faults import MakeStage, Stage
+from tests.chaos.faults import PRESENCE, MakeStage, Stage, untrue
 from tests.chaos.harness import OPTIONS, chaos
 from tests.chaos.postgresql import ChaosPostgres
 from tests.chaos.postgresql_faults import on_postgresql
@@ -27,7 +27,7 @@ async def servers(
     if request.param == "postgresql":
         require_server(ChaosPostgres)
     async with STAGES[request.param](tmp_path_factory) as stage:
-        options = {**OPTIONS, **stage.options}
+        options = {**OPTIONS, **PRESENCE, **stage.options}
         started = await asyncio.to_thread(start_nodes, tmp_path_factory, 2, **options)
         yield started
         for server in started:
@@ -56,3 +56,4 @@ async def test_clients_of_a_killed_server_recover_everything_at_the_other_one(
                 assert subscriber.recovered[channel] == ([True] if was_cut else []), (
                     subscriber.story
                 )
+        assert await untrue(everybody, servers[0]) == [], "after the end of what has died"
