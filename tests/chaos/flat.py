@@ -4,7 +4,7 @@
 
 A node publishes, refreshes presence and changes lists at full speed. The clock of PostgreSQL jumps
 from day to day, 24 hours one after the other, and the node cleans up after each. Prints a row for
-each day, and fails if what is left after the last day is larger than after the twelfth by a quarter.
+each day, and fails if a table is larger after the last day than after the twelfth by a quarter.
 """
 
 from __future__ import annotations

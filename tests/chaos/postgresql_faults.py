@@ -210,6 +210,16 @@ async def failed_over_behind(stage: PostgreSQLStage) -> None:
     await failed_over(stage)
 
 
+async def replica_frozen(stage: PostgreSQLStage) -> None:
+    """Let commits wait for a replica that answers nothing."""
+    assert stage.replica is not None
+    stage.replica.freeze()
+    try:
+        await asyncio.sleep(2 * AWAY)
+    finally:
+        stage.replica.resume()
+
+
 async def vanished(stage: PostgreSQLStage) -> None:
     """Let the host of the server answer nothing, not even to new connections."""
     assert stage.replica is not None
@@ -247,6 +257,7 @@ FAULTS = (
     Fault("`VACUUM FULL` of all tables, again and again", vacuumed, on_postgresql()),
     Fault("clock five minutes ahead", functools.partial(clock_moved, MINUTES), MOVABLE),
     Fault("clock five minutes back", functools.partial(clock_moved, -MINUTES), MOVABLE),
+    Fault("synchronous replica frozen for 6 s", replica_frozen, SAFE),
     Fault("server killed, synchronous replica promoted", failed_over, SAFE, ends=False),
     Fault("the host vanished, synchronous replica promoted", vanished, SAFE, ends=False),
     Fault(
