@@ -16,6 +16,7 @@ from realtime.redis.hosts import Host, Timeouts
 from tests.database_server import DatabaseServer, QuickPostgres
 from tests.engine.bench import META_LIFETIME, NODE, SECOND_NODE, Bench, Pair, memory_bench
 from tests.engine.postgresql_bench import POSTGRESQL, postgresql_bench
+from tests.engine.postgresql_model_bench import POSTGRESQL_MODEL, model_bench
 from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
 from tests.engine.redis_bench import (
     CLUSTER,
@@ -103,24 +104,26 @@ def open_bench(
         return memory_bench(meta_lifetime, clustered=kind == MEMORY_CLUSTER)
     if kind == POSTGRESQL:
         return postgresql_bench(servers_of(kind), meta_lifetime=meta_lifetime)
+    if kind == POSTGRESQL_MODEL:
+        return model_bench(meta_lifetime=meta_lifetime)
     return redis_bench(kind, servers_of(kind), meta=MetaSettings(lifetime=meta_lifetime))
 
 
-@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL])
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
 async def engine(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, started and announced; the test moves the time."""
     async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
-@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS, MODEL, POSTGRESQL])
+@pytest.fixture(params=[MEMORY_CLUSTER, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
 async def clustered(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine with a cluster, started and announced; the test moves the time."""
     async with open_bench(request.param, servers_of) as bench:
         yield bench
 
 
-@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL])
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
 async def forgetful(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, with unused positions forgotten after META_LIFETIME."""
     async with open_bench(request.param, servers_of, META_LIFETIME) as bench:
@@ -172,6 +175,8 @@ async def open_node(servers_of: ServersOf) -> AsyncIterator[OpenNode]:
     async def start(kind: str, prefix: str, node: NodeInfo = NODE) -> Bench:
         if kind == POSTGRESQL:
             opened: Any = postgresql_bench(servers_of(kind), prefix, node)
+        elif kind == POSTGRESQL_MODEL:
+            opened = model_bench(prefix, node)
         else:
             opened = redis_bench(kind, servers_of(kind), prefix, node)
         bench: Bench = await stack.enter_async_context(opened)
@@ -181,7 +186,7 @@ async def open_node(servers_of: ServersOf) -> AsyncIterator[OpenNode]:
     await stack.aclose()
 
 
-@pytest.fixture(params=[*KINDS, MODEL, POSTGRESQL])
+@pytest.fixture(params=[*KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
 async def pair(request: pytest.FixtureRequest, open_node: OpenNode, unique: str) -> Pair:
     """Two engines of each kind, of one service."""
     one = await open_node(request.param, unique)
