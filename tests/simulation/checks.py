@@ -1,4 +1,4 @@
-"""Checks: what must be true of the nodes and of Redis, during a run, at its end, and after it.
+"""Checks: what must be true of the nodes and of the engine, during a run, at its end, and after it.
 
 during   memory    what waits for a client is bounded, however slowly it reads
          owner     at most one node gives a session of SockJS to its client
@@ -19,6 +19,7 @@ from realtime.clients.commands.listening import Listener
 from realtime.engine.lists import Kind
 from realtime.transports.emulation.sessions import SharedSessions
 from realtime.transports.sockjs.application import KIND
+from tests.simulation import postgresql_kept
 
 if TYPE_CHECKING:
     from tests.simulation.members import NodeProcess
@@ -105,6 +106,8 @@ def _listening(service: Service, channel: str) -> set[str]:
 
 
 def _present(service: Service, channel: str) -> set[str] | None:
+    if service.postgresql is not None:
+        return postgresql_kept.present(service.postgresql, channel)
     if not service.shards:
         return None
     return _living(service, channel, service.keys.presence(channel)[1])
@@ -118,16 +121,22 @@ def _living(service: Service, channel: str, key: str) -> set[str]:
 
 
 def _check_lists(service: Service) -> None:
-    if not service.shards:
+    if service.postgresql is not None:
+        listed = postgresql_kept.nodes(service.postgresql)
+    elif service.shards:
+        listed = _living(service, CONTROL, service.keys.nodes[1])
+    else:
         return
-    listed = _living(service, CONTROL, service.keys.nodes[1])
     expected = {member.node.uid for member in service.nodes if member.node is not None}
     if listed != expected:
         service.judge.fail(f"nodes {sorted(listed)} are listed, and {sorted(expected)} serve")
-    values = service.database_of(CONTROL).values
-    channels = set()
-    for uid in expected:
-        channels |= set(values.get(service.keys.list_of(Kind.CHANNELS, uid).encode(), ()))
+    channels: set[bytes] = set()
+    if service.postgresql is not None:
+        channels = postgresql_kept.channels(service.postgresql, expected)
+    else:
+        values = service.database_of(CONTROL).values
+        for uid in expected:
+            channels |= set(values.get(service.keys.list_of(Kind.CHANNELS, uid).encode(), ()))
     wanted = {
         channel.encode()
         for client in service.peers
@@ -154,7 +163,9 @@ def _check_sizes(service: Service) -> None:
 
 
 def _claims(service: Service) -> dict[bytes, str]:
-    """Return the claims in Redis: their keys, and the nodes."""
+    """Return the claims on sessions: their keys, and the nodes."""
+    if service.postgresql is not None:
+        return postgresql_kept.claims(service.postgresql)
     claims: dict[bytes, str] = {}
     now = service.world.unix_time() * 1000
     for shard in service.shards:
@@ -170,9 +181,11 @@ def _check_claims(service: Service) -> None:
     for member in service.nodes:
         if member.node is None or not isinstance(sessions := member.sessions, SharedSessions):
             continue
-        named = {
-            service.keys.owner(sessions._claims._name(name)).encode() for name in sessions._sessions
-        }
+        names = [sessions._claims._name(name) for name in sessions._sessions]
+        if service.postgresql is not None:
+            named = set(map(postgresql_kept.claim, names))
+        else:
+            named = {service.keys.owner(name).encode() for name in names}
         held = {key for key, uid in claims.items() if uid == member.node.uid}
         if named != held:
             service.judge.fail(f"{member.name} has sessions {named}, and claims {held}")

@@ -13,9 +13,11 @@ from realtime.channel_rules import CONTROL
 from realtime.errors import Disconnect
 from tests.simulation.checks import CLAIM
 from tests.simulation.network import Link
-from tests.simulation.plan import CLUSTER
+from tests.simulation.plan import CLUSTER, POSTGRESQL
+from tests.simulation.postgresql_faults import POSTGRESQL_FAULTS, server_of
 from tests.simulation.redis_cluster import Cluster, ClusterShard
 from tests.simulation.redis_server import RedisServer, Shard
+from tests.simulation.world import Process
 
 if TYPE_CHECKING:
     from tests.simulation.members import NodeProcess
@@ -123,6 +125,10 @@ def _redis_link(service: Service, chance: Random) -> Link | None:
 
 def _separate(service: Service, chance: Random) -> bool:
     server = _server(service, chance)
+    return _separate_from(None if server is None else server.process, service, chance)
+
+
+def _separate_from(server: Process | None, service: Service, chance: Random) -> bool:
     members: list[NodeProcess | ThreadProcess | Writer] = [*service.nodes, *service.threads]
     if service.site is not None:
         members += service.site.writers
@@ -130,7 +136,7 @@ def _separate(service: Service, chance: Random) -> bool:
     if server is None or not process.alive:
         return False
     how = chance.choice(("stall", "deafen", "cut"))
-    service.network.separate(process, server.process, chance.uniform(0.1, 12), how)
+    service.network.separate(process, server, chance.uniform(0.1, 12), how)
     return True
 
 
@@ -193,6 +199,11 @@ def _evict(service: Service, chance: Random) -> bool:
 
 
 def _lose_claim(service: Service, chance: Random) -> bool:
+    if service.postgresql is not None:
+        owners = service.postgresql.database.tables["owner"]
+        if owners:
+            del owners[chance.choice(list(owners))]
+        return bool(owners)
     claims = [
         (shard, key)
         for shard in service.shards
@@ -325,7 +336,17 @@ CLUSTER_FAULTS: Mapping[str, tuple[Fault, int]] = {
 }
 """As FAULTS; of a Redis Cluster."""
 
-ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS}
+OVER_POSTGRESQL: Mapping[str, tuple[Fault, int]] = {
+    **{name: fault for name, fault in FAULTS.items() if "Redis" not in name},
+    **POSTGRESQL_FAULTS,
+    "a process is cut off from PostgreSQL": (
+        lambda service, chance: _separate_from(server_of(service).process, service, chance),
+        2,
+    ),
+}
+"""As FAULTS; where streams live in PostgreSQL."""
+
+ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS, **OVER_POSTGRESQL}
 
 SLOW = {"a client reads nothing", "a client reads slowly"}
 """They alone neither delay nor close another client."""
@@ -338,11 +359,14 @@ SPARES_SESSIONS = {
     "a user is disconnected",
 }
 """They alone let no session be forgotten, nor its claim."""
-NOT_COUNTED = {*SLOW, "a socket stalls", "a connection to Redis stalls", "a user is unsubscribed"}
+NOT_COUNTED = {*SLOW, "a user is unsubscribed"}
+NOT_COUNTED |= {f"a {link} stalls" for link in ("socket", "connection to Redis")}
+NOT_COUNTED |= {"a connection to PostgreSQL stalls", "the disk of PostgreSQL stalls"}
 """Delays and wishes are no faults."""
 
 
 def kinds_of(engine: str) -> Mapping[str, int]:
     """Return what may go wrong with an engine, and how often."""
-    faults = ALL_FAULTS if engine == CLUSTER else FAULTS
+    of_engine = {CLUSTER: {**FAULTS, **CLUSTER_FAULTS}, POSTGRESQL: OVER_POSTGRESQL}
+    faults = of_engine.get(engine, FAULTS)
     return {name: weight for name, (_, weight) in faults.items()}

@@ -54,7 +54,7 @@ class Publishing:
     is_repeated: bool = False
     """Whether its publisher tried more than once, with an idempotency key."""
     has_places: bool = False
-    """Whether Redis published it again after a loss, so that it has no one place."""
+    """Whether it was lost, or published again after a loss, so that it has no one place."""
     version: int = 0
     is_refused: bool = False
 
@@ -157,6 +157,11 @@ class Judge:
             for each in self.publishings.values()
             if each.offset and each.channel == channel and each.epoch == epoch
         ]
+
+    def lose(self, number: int | None) -> None:
+        """Record that a publication is lost which may have been acknowledged, and delivered."""
+        if (publishing := self.publishings.get(number or 0)) is not None:
+            publishing.has_places, publishing.offset = True, 0
 
     # clients
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 from realtime.clients.client import Client
 from realtime.clients.dispatch import Dispatcher
 from realtime.engine.base import Engine
+from realtime.engine.postgresql.engine import PostgreSQLEngine
 from realtime.engine.redis.engine import RedisEngine
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
@@ -71,9 +72,12 @@ class NodeProcess:
         self.process.spawn(self._start())
 
     def _engine(self) -> Engine | None:
-        if self.service.plan.engine == MEMORY:
+        service = self.service
+        if service.plan.engine == MEMORY:
             return None  # the node makes one
-        return RedisEngine(self.service.new_bus(), "sim", self.service.meta)
+        if service.postgresql is not None:
+            return PostgreSQLEngine(service.addresses, service.keeping)
+        return RedisEngine(service.new_bus(), "sim", service.meta)
 
     async def _start(self) -> None:
         while True:

@@ -12,8 +12,9 @@ from dataclasses import dataclass
 
 MEMORY, ONE, SHARDS, SENTINEL, CONFIRMED = "memory", "one", "shards", "sentinel", "confirmed"
 CLUSTER = "cluster"
+POSTGRESQL = "postgresql"
 """Where streams live: in the process; in one Redis; in two; in a Redis with a replica and
-Sentinels, without and with waiting for the replica; in a Redis Cluster."""
+Sentinels, without and with waiting for the replica; in a Redis Cluster; in PostgreSQL."""
 
 ENGINES: Mapping[str, int] = {
     MEMORY: 1,
@@ -23,7 +24,9 @@ ENGINES: Mapping[str, int] = {
     CONFIRMED: 1,
     CLUSTER: 2,
 }
-"""How often each is played."""
+"""How often each is played, besides PostgreSQL."""
+OVER_POSTGRESQL = 0.3
+"""The share of plans with PostgreSQL."""
 
 SMALL_QUEUE = 10_000
 """Bytes for which clients are slow; twice as many are recovered at most."""
@@ -78,6 +81,10 @@ class Plan:
     """Processes of the site that write durable publications; without one there are no relays."""
     database: str = ""
     """The kind of the site's database; see `site_database`."""
+    polls: bool = False
+    """Whether nodes poll PostgreSQL, and do not listen."""
+    loses_commits: bool = False
+    """Whether the replica of PostgreSQL may lack the last commits."""
 
     @classmethod
     def of(
@@ -101,7 +108,9 @@ class Plan:
         """
         chance = random.Random(seed)
         drawn = chance.choices(list(ENGINES), list(ENGINES.values()))[0]
-        engine = engine or drawn
+        elsewhere = random.Random(f"{seed} postgresql")  # so that other plans stay as they are
+        over_postgresql, polls = elsewhere.random() < OVER_POSTGRESQL, elsewhere.random() < 0.25
+        engine = engine or (POSTGRESQL if over_postgresql else drawn)
         kinds = kinds_of(engine)
         clients = chance.choice((2, 8, 60, 150))
         apart = random.Random(f"{seed} relays")  # so that other plans stay as they are
@@ -146,6 +155,8 @@ class Plan:
             engine == CONFIRMED or (engine == CLUSTER and chance.random() < 0.3),
             writers,
             database,
+            engine == POSTGRESQL and polls,
+            engine == POSTGRESQL and elsewhere.random() < 0.25,
         )
 
     def without(self, first: int, last: int) -> Plan:

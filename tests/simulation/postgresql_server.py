@@ -24,10 +24,12 @@ from functools import partial
 from random import Random
 from typing import Any, NamedTuple
 
+import msgspec
 import psycopg
 
+from realtime.engine.postgresql.rings import Ring
 from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, quoted
-from tests.simulation.network import End, Network
+from tests.simulation.network import End, Link, Network
 from tests.simulation.postgresql_database import (
     REMEMBERED,
     Database,
@@ -97,6 +99,11 @@ class Backend:
         """What comes after the statement that runs."""
 
     # the connection
+
+    @property
+    def link(self) -> Link | None:
+        """The link to its client, if that is there."""
+        return None if self._end is None else self._end.link
 
     def connection_made(self, transport: End) -> None:
         self._end = transport
@@ -250,6 +257,11 @@ class PostgreSQL:
         self.backends: dict[Backend, None] = {}
         self.listening: dict[Backend, None] = {}
         self._quoted = quoted(schema)
+        self.numbers: dict[Key, int] = {}
+        """The numbers of publications that are kept, by the keys of their entries."""
+        self.on_publish: Callable[[str, int], object] = lambda channel, number: None
+        """Gets channel and number of each publication that shows to others."""
+        self.database.on_commit = self._committed
         self._statements: dict[bytes, Statement] = {}
         self._flushed_at = 0.0
         self._committing: deque[tuple[Transaction, Callable[[], object]]] = deque()
@@ -319,6 +331,29 @@ class PostgreSQL:
         self._flushed_at = begin + self.chance.random() * 2 * FLUSH
         self._committing.append((transaction, committed))
         self.later(self._flushed_at - self.world.now, self._flushed)
+
+    def _committed(self, transaction: Transaction) -> None:
+        writes = transaction.writes.items()
+        channels = {row.id: key for (table, key), row in writes if table == "stream" and row}
+        sent = [payload.partition(" ")[2].encode() for payload in transaction.notifications]
+        for (table, key), row in writes:
+            if table == "entry" and row is not None and key[0] in channels:
+                number = self._publish(channels[key[0]].decode(), row[1])
+                if number is not None:
+                    self.numbers[key] = number
+            elif table == "letter" and row is not None:
+                sent.append(row[1])
+        for payload in sent:
+            for message in msgspec.json.decode(payload, type=Ring).messages:
+                if not message.offset:
+                    self._publish(message.channel, bytes(message.record))
+
+    def _publish(self, channel: str, content: bytes) -> int | None:
+        record = msgspec.json.decode(content).get("record") or ("",)
+        if not str(record[0]).isdigit():
+            return None
+        self.on_publish(channel, number := int(record[0]))
+        return number
 
     def refuses(self, transaction: Transaction) -> bool:
         """Return whether there is no room for the notifications of a transaction."""

@@ -103,6 +103,8 @@ def _lose_answer(service: Service, chance: Random) -> bool:
 
 
 def _refuse(service: Service, chance: Random) -> bool:
+    if service.postgresql is not None:
+        return False  # it has faults of its own
     database = chance.choice(service.shards).master.database
     if database.refusal:
         return False

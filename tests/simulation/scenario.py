@@ -20,7 +20,13 @@ import jwt
 from realtime.channel_rules import options_of as channel_options
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import load
+from realtime.engine.base import Store
+from realtime.engine.epochs import glanced_lifetime
+from realtime.engine.postgresql.database import Address
+from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
+from realtime.engine.postgresql.streams import Keeping
 from realtime.engine.redis.broker import MetaSettings
+from realtime.engine.redis.engine import RedisStore
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.layer import hosts_of, new_serializer
 from realtime.engine.redis.partitions import Partitions
@@ -32,9 +38,10 @@ from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.slots import slot_of
 from realtime.serving import run_by_hand
 from realtime.transports.sockjs import formats
-from tests.simulation import checks
+from tests.simulation import checks, postgresql_kept
 from tests.simulation.clients import NEWEST, STREAMS, TRANSPORTS, WEBSOCKET, SimulatedClient
 from tests.simulation.faults import ALL_FAULTS, NOT_COUNTED, SLOW, SPARES_SESSIONS, kinds_of
+from tests.simulation.greenlets import current
 from tests.simulation.judge import Judge
 from tests.simulation.listeners import SimulatedListener
 from tests.simulation.members import NodeProcess
@@ -43,11 +50,14 @@ from tests.simulation.plan import (
     CLUSTER,
     CONFIRMED,
     MEMORY,
+    POSTGRESQL,
     SENTINEL,
     SHARDS,
     Plan,
     PlannedFault,
 )
+from tests.simulation.postgresql_clients import connecting
+from tests.simulation.postgresql_server import PORT, PostgreSQL
 from tests.simulation.redis_cluster import Cluster
 from tests.simulation.redis_database import Database
 from tests.simulation.redis_server import Shard
@@ -56,13 +66,14 @@ from tests.simulation.server_api import ServerAPI
 from tests.simulation.site import Site, relaying
 from tests.simulation.threads import ThreadProcess, blocking_calls
 from tests.simulation.wishes import Wishes
-from tests.simulation.world import Process, World
+from tests.simulation.world import EPOCH, Process, World
 
 QUIET = 100.0
 """Seconds without load and faults, until everything must be true again."""
 STOPPING = 30.0
 """Seconds in which every node must have stopped."""
 TIMEOUTS = Timeouts(1.0, 5.0)
+POLL = 0.1
 PARTITIONS = Partitions(16)
 """Of a cluster: few, so that a slot that moves is used."""
 SECRET = "simulated-secret-of-at-least-32-bytes"
@@ -146,7 +157,7 @@ class Service:
             epoch_per_run=plan.epoch_per_run,
             wait=Wait(1, 500) if plan.waits else None,
         )
-        number = {MEMORY: 0, SHARDS: 2, CLUSTER: 0}.get(plan.engine, 1)
+        number = {MEMORY: 0, SHARDS: 2, CLUSTER: 0, POSTGRESQL: 0}.get(plan.engine, 1)
         self.shards: Sequence[Shard] = [
             Shard(self.world, self.network, f"redis{n}", replicated=replicated)
             for n in range(number)
@@ -159,6 +170,9 @@ class Service:
             )
             self.shards = self.cluster.shards
         self.keys = Keys("sim", self.partitions)
+        self.postgresql: PostgreSQL | None = None
+        if plan.engine == POSTGRESQL:
+            self.postgresql = PostgreSQL(self.world, self.network, lambda: EPOCH + self.world.now)
         self.kept = [f"kept:{n}" for n in range(plan.channels)]
         self.nodes: list[NodeProcess] = []
         self.threads: list[ThreadProcess] = []
@@ -245,8 +259,27 @@ class Service:
             servers = ClusterServers(hosts, self.partitions)
         return RedisBus(servers, "sim", new_serializer(), TIMEOUTS, self.partitions)
 
+    @property
+    def addresses(self) -> Addresses:
+        """Where PostgreSQL is."""
+        place = {"host": "postgresql", "port": PORT}
+        address = Address(place, connect_timeout=2.0, pooled=self.plan.polls)
+        return Addresses(address, address, POLL if self.plan.polls else 0.0)
+
+    @property
+    def keeping(self) -> Keeping:
+        """How long streams are kept in PostgreSQL."""
+        meta_lifetime = 3600 if self.plan.epoch_per_run else 0  # each in half of the plans
+        return Keeping(meta_lifetime, glanced_lifetime(self.config))
+
+    def new_store(self) -> Store:
+        """Return what a process without an event loop reaches the engine by."""
+        if self.postgresql is not None:
+            return PostgreSQLStore(self.addresses, self.keeping)
+        return RedisStore(self.new_bus(), "sim", self.meta)
+
     def database_of(self, channel: str) -> Database:
-        """Return the database that keeps a channel."""
+        """Return the database of Redis that keeps a channel."""
         if self.cluster is not None:
             slot = slot_of(self.keys.stream(channel)[0])
             return self.cluster.owner(slot).master.database
@@ -305,6 +338,8 @@ class Service:
         """Run the plan, and judge what came of it."""
         judge, world = self.judge, self.world
         with ExitStack() as last:
+            if self.postgresql is not None:
+                last.enter_context(connecting(self.network, lambda: current(world)))
             last.callback(self._unwind)
             last.enter_context(_response_limit(self.plan.response_size))
             if self.site is not None:
@@ -359,6 +394,9 @@ class Service:
 
     def top(self, channel: str) -> tuple[int, str]:
         """Return the top of a stream as it is kept; offset -1 if there is none."""
+        if self.postgresql is not None:
+            found = postgresql_kept.stream(self.postgresql, channel)
+            return (-1, "") if found is None else (found[2], found[0])
         if not self.shards:
             node = self.nodes[0].node
             assert node is not None

@@ -208,7 +208,8 @@ class ServerAPI:
         after = stored(service, channel)
         if after is None or after.epoch != position.epoch:
             return
-        if not service.shards and "a clock is set" in service.counts:
+        clock = "a clock is set" if service.postgresql is None else "the clock of PostgreSQL jumps"
+        if not service.shards and clock in service.counts:
             return
         known = self._judge.known_in(channel, position.epoch)
         before = [each for each in known if (each.acknowledged or world.now) < at - 0.001]

@@ -22,8 +22,7 @@ from django.db import connections, transaction
 
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import Published
-from realtime.engine.redis.engine import RedisStore
+from realtime.engine.base import Published, Store
 from realtime.errors import EngineUnavailable
 from realtime.hooks.registry import Registry
 from realtime.payload import check
@@ -43,7 +42,8 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Service
 
 ODD = "kept:odd"
-"""A channel whose key in Redis is of another type: the service refuses what is published there."""
+"""A channel whose key in Redis is of another type: the service refuses what is published there. In
+PostgreSQL it is like the others."""
 
 
 class Site:
@@ -54,7 +54,8 @@ class Site:
         self.service = service
         self.database = SiteDatabase(service.world, plan.database)
         self.judge = RowJudge(service.world, service.judge, self.database)
-        self.config = replace(service.config, engine="redis")
+        kind = "redis" if service.postgresql is None else "postgresql"
+        self.config = replace(service.config, engine=kind)
         gone = replace(service.config.namespaces["plain"])
         namespaces = {**service.config.namespaces, "gone": gone}
         self.writers_config = replace(self.config, namespaces=namespaces)
@@ -62,9 +63,12 @@ class Site:
             for server in shard.servers:
                 server.on_publish = self._published
             shard.on_loss = self.judge.lose
-        meta = service.keys.stream(ODD)[1].encode()
-        service.database_of(ODD).execute((b"SET", meta, b"not a stream"))
-        self._unpack = service.new_bus().deserialize
+        if service.postgresql is not None:
+            service.postgresql.on_publish = self.judge.publish
+        else:
+            meta = service.keys.stream(ODD)[1].encode()
+            service.database_of(ODD).execute((b"SET", meta, b"not a stream"))
+            self._unpack = service.new_bus().deserialize
         self.writers = [Writer(self, f"writer{n}") for n in range(plan.writers)]
 
     def _published(self, server: RedisServer, data: bytes) -> None:
@@ -97,10 +101,9 @@ class SiteServing(Serving):
         """Return what makes engines."""
         return self
 
-    def blocking_store(self, config: Config, timeout: float | None = None) -> RedisStore:
-        """Return what reaches Redis by blocking calls."""
-        service = self._site.service
-        return RedisStore(service.new_bus(), "sim", service.meta)
+    def blocking_store(self, config: Config, timeout: float | None = None) -> Store:
+        """Return what reaches the engine by blocking calls."""
+        return self._site.service.new_store()
 
     def call(self, work: Callable[[Any], Any], **options: Any) -> Any:
         return super().call(lambda member: work(_Told(member, self._site.judge)), **options)

@@ -20,7 +20,6 @@ from redis._parsers import hiredis as parser
 
 from realtime.cluster.member import Member, NewPublication
 from realtime.engine.once import Once
-from realtime.engine.redis.engine import RedisStore
 from realtime.errors import EngineUnavailable
 from realtime.payload import check
 from realtime.serving import run_by_hand
@@ -48,8 +47,7 @@ class ThreadProcess:
         """Begin, with connections of its own."""
         self.process = Process(self.service.world, self.name)
         self.service.network.add(self.process)
-        store = RedisStore(self.service.new_bus(), "sim", self.service.meta)
-        self._member = Member(self.service.config, store)
+        self._member = Member(self.service.config, self.service.new_store())
 
     def publish(self, channel: str, *, insists: bool) -> None:
         """Publish in a thread.
