@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from realtime.cluster import dead_nodes
 from realtime.engine.lists import Kind
 from realtime.engine.postgresql.cluster import CLEANER, _digest
 from realtime.engine.postgresql.streams import key
@@ -45,9 +46,9 @@ def channels(server: PostgreSQL, uids: set[str]) -> set[bytes]:
 
 def claims(server: PostgreSQL) -> dict[bytes, str]:
     """Return the claims on sessions, and the nodes that have them."""
-    now, cleaner = server.clock() * 1000, claim(CLEANER)
+    now, others = server.clock() * 1000, {claim(CLEANER), claim(dead_nodes.CLAIM)}
     rows = server.database.tables["owner"].items()
-    return {name: node for name, (node, ends) in rows if ends > now and name != cleaner}
+    return {name: node for name, (node, ends) in rows if ends > now and name not in others}
 
 
 def claim(name: str) -> bytes:

@@ -20,6 +20,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable
+from contextlib import suppress
 from functools import partial
 from random import Random
 from typing import Any, NamedTuple
@@ -344,9 +345,10 @@ class PostgreSQL:
             elif table == "letter" and row is not None:
                 sent.append(row[1])
         for payload in sent:
-            for message in msgspec.json.decode(payload, type=Ring).messages:
-                if not message.offset:
-                    self._publish(message.channel, bytes(message.record))
+            with suppress(msgspec.ValidationError):  # a letter that is no ring
+                for message in msgspec.json.decode(payload, type=Ring).messages:
+                    if not message.offset:
+                        self._publish(message.channel, bytes(message.record))
 
     def _publish(self, channel: str, content: bytes) -> int | None:
         record = msgspec.json.decode(content).get("record") or ("",)
