@@ -351,7 +351,8 @@ class PostgreSQL:
                         self._publish(message.channel, bytes(message.record))
 
     def _publish(self, channel: str, content: bytes) -> int | None:
-        record = msgspec.json.decode(content).get("record") or ("",)
+        message = msgspec.json.decode(content) or {}  # null: a letter has it
+        record = message.get("record") or ("",)
         if not str(record[0]).isdigit():
             return None
         self.on_publish(channel, number := int(record[0]))
