@@ -98,6 +98,8 @@ def publish(t: Transaction, *columns: Sequence[Any]) -> Running:
             yield
             checked = yield from check_publication(t, channel, size, meta, fresh, checks)
             position, refused = checked[0]
+            if not refused:
+                yield from send(t, checks.get("send", {}))
             if refused or size == 0:
                 rows.append((*position, not refused))
                 continue
@@ -132,6 +134,16 @@ def publish(t: Transaction, *columns: Sequence[Any]) -> Running:
             yield from t.put("once", key, (stream.top, stream.epoch, expires))
         rows.append((stream.top, stream.epoch, True))
     return rows
+
+
+def send(t: Transaction, content: dict[str, str]) -> Running:
+    is_relaxed, end = t.is_relaxed, ""
+    if "letter" in content:
+        ((number,),) = yield from post(t, [content["letter"].encode()])
+        t.is_relaxed, end = is_relaxed, f"{number}]]]"
+    if "notify" in content:
+        t.notifications[f"{t.now_us()} {content['ring']}{end}"] = None
+    return []
 
 
 def check_publication(

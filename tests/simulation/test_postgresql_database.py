@@ -187,7 +187,9 @@ class Draw:
             for channel in channels
         ]
         if chance.random() < 0.2:  # without history, which only keys ask for
-            checks = json.dumps({"once": chance.choice(WORDS).hex(), "lifetime": 900})
+            sent = chance.choice(({"letter": "x"}, {"notify": "n", "ring": "r", "letter": "x"}))
+            asked = {"once": chance.choice(WORDS).hex(), "lifetime": 900, "send": sent}
+            checks = json.dumps(asked)
             rows = [(*row[:3], 0, *row[4:7], checks) for row in rows]
         columns = [[*column] for column in zip(*rows, strict=True)] or [[] for _ in range(8)]
         return streams._PUBLISH, tuple(columns)

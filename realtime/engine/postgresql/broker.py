@@ -13,7 +13,13 @@ from realtime.engine.channel_list import ChannelList
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.delivery import StreamDelivery
 from realtime.engine.postgresql.rings import LoopRinger, Message
-from realtime.engine.postgresql.streams import Keeping, PostgreSQLStreams, content_of, is_asked
+from realtime.engine.postgresql.streams import (
+    Keeping,
+    PostgreSQLStreams,
+    content_of,
+    has_key_alone,
+    is_asked,
+)
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
 
@@ -62,8 +68,9 @@ class PostgreSQLBroker(PostgreSQLStreams):
     ) -> list[Published | EngineUnavailable]:
         loop = asyncio.get_running_loop()
         results: list[Settled] = [loop.create_future() for _ in publications]
+        waits = any(map(has_key_alone, publications))  # they are sent at the commit of a group
         for outgoing, result in zip(publications, results, strict=True):
-            if is_asked(outgoing) or self._under_way[outgoing.channel]:
+            if waits or is_asked(outgoing) or self._under_way[outgoing.channel]:
                 self._under_way[outgoing.channel] += 1
                 self._waiting.append((outgoing, result))
             else:

@@ -47,6 +47,9 @@ _NOTIFY = (
 )
 _POST = "SELECT {schema}.post(%s::bytea[])"
 
+_NO_LETTER = "0]]]"
+"""The end of a ring whose last message has no letter."""
+
 _numbers = itertools.count()
 
 
@@ -135,6 +138,18 @@ class Ringer:
                 each.record, each.letter = Raw(b"null"), letter
         payloads = [payload.decode() for payload in rings(messages)]
         await self._database.fetch(_NOTIFY, self._database.address.schema, payloads)
+
+    def within(self, message: Message) -> dict[str, str]:
+        """Return how the transaction of a publication sends its message; see `send` in SQL."""
+        ring = _ring("", [msgspec.json.encode(message)]).decode()
+        if self._polled:
+            return {"letter": ring}
+        schema = self._database.address.schema
+        if not _is_large(message):
+            return {"notify": schema, "ring": ring}
+        ring = _ring("", [msgspec.json.encode(Message(message.channel, Raw(b"null")))]).decode()
+        record = bytes(message.record).decode()
+        return {"notify": schema, "ring": ring.removesuffix(_NO_LETTER), "letter": record}
 
 
 def _is_large(message: Message) -> bool:

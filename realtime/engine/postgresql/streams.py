@@ -113,7 +113,8 @@ class PostgreSQLStreams:
         """
         contents = [content_of(each) for each in publications]
         published = [Published()] * len(publications)
-        asked = [index for index, each in enumerate(publications) if is_asked(each)]
+        sent = any(map(has_key_alone, publications))
+        asked = [index for index, each in enumerate(publications) if sent or is_asked(each)]
         asked.sort(key=lambda index: key(publications[index].channel))
         if asked:
             rows = [self._row(publications[index], contents[index]) for index in asked]
@@ -122,13 +123,16 @@ class PostgreSQLStreams:
                 position = None if offset is None else StreamPosition(offset, epoch)
                 published[index] = Published(position, kept)
         return [
-            (done, _message(each.channel, content, done.position) if done.kept else None)
+            (done, None if sent and done.position is None else message)
             for each, content, done in zip(publications, contents, published, strict=True)
+            for message in [_message(each.channel, content, done.position) if done.kept else None]
         ]
 
     def _row(self, outgoing: Outgoing, content: Raw) -> tuple[Any, ...]:
         """Return the arguments of `publish` in `sql/streams.sql` for one publication."""
-        options = outgoing.options
+        options, checks = outgoing.options, _checks(outgoing)
+        if not options.keeps_history:
+            checks["send"] = self._ringer.within(Message(outgoing.channel, content))
         return (
             key(outgoing.channel),
             bytes(content),
@@ -137,7 +141,7 @@ class PostgreSQLStreams:
             options.history_lifetime * 1000,
             self._keeping.meta_lifetime * 1000,
             new_epoch(),
-            _checks(outgoing),
+            json.dumps(checks) if checks else None,
         )
 
     async def _call_publish(self, columns: list[list[Any]]) -> list[Row]:
@@ -229,6 +233,14 @@ def is_asked(outgoing: Outgoing) -> bool:
     return outgoing.options.keeps_history or outgoing.once is not None
 
 
+def has_key_alone(outgoing: Outgoing) -> bool:
+    """Return whether a ring is all that comes of a publication with an idempotency key.
+
+    The key is used in the transaction of the ring: otherwise what is tried again would be lost.
+    """
+    return outgoing.once is not None and not outgoing.options.keeps_history
+
+
 def key(name: str) -> bytes:
     """Return a name as tables have it."""
     return name.encode(errors="surrogatepass")
@@ -248,11 +260,9 @@ def content_of(outgoing: Outgoing) -> Raw:
     return Raw(msgspec.json.encode(records.of_publication(outgoing.publication)))
 
 
-def _checks(outgoing: Outgoing) -> str | None:
+def _checks(outgoing: Outgoing) -> dict[str, Any]:
     """Return what is asked before a publication is made; see `publish` in `sql/streams.sql`."""
     once, version, expect = outgoing.once, outgoing.version, outgoing.expect
-    if once is None and version is None and expect is None:
-        return None
     checks: dict[str, Any] = {}
     if once is not None:
         checks["once"] = once.digest(outgoing.channel)
@@ -265,4 +275,4 @@ def _checks(outgoing: Outgoing) -> str | None:
         checks["offset"], checks["epoch"] = expect.offset, expect.epoch.replace("\0", "-")
     elif expect is not None:
         checks["offset"] = expect
-    return json.dumps(checks)
+    return checks

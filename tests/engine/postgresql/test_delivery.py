@@ -9,7 +9,7 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 
 from realtime.config.options import ChannelOptions
-from realtime.engine.base import Joined, Outgoing
+from realtime.engine.base import Joined, Outgoing, Published
 from realtime.engine.once import Once
 from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
 from realtime.errors import EngineUnavailable
@@ -104,6 +104,40 @@ async def test_ring_that_was_lost_delays_publications_for_a_second(
     await postgresql.received(unique, 5)
     offsets = [each.offset for each, _ in postgresql.receiver.publications[unique]]
     assert offsets == [1, 2, 3, 4, 5]
+
+
+_NO_RING = """
+CREATE OR REPLACE FUNCTION {schema}.now_us() RETURNS bigint LANGUAGE plpgsql AS
+$$ BEGIN RAISE 'no ring'; END $$
+"""
+_RING = """
+CREATE OR REPLACE FUNCTION {schema}.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS
+$$ SELECT (extract(epoch FROM clock_timestamp()) * 1000000)::bigint $$
+"""
+
+
+@pytest.mark.parametrize("size", [1, 5000])
+async def test_key_of_a_publication_without_history_is_free_if_its_ring_was_refused(
+    node: PostgreSQLBench, unique: str, size: int
+) -> None:
+    await node.broker.subscribe(unique)
+    outgoing = Outgoing(unique, large(1, size), PLAIN, Once("key"))
+    store = PostgreSQLStore(Addresses(node.address, node.address, node.poll))
+    node.execute(_NO_RING)
+    with pytest.raises(EngineUnavailable):
+        await node.broker.publish(outgoing)
+    with pytest.raises(EngineUnavailable):
+        run_by_hand(store.broker.publish(outgoing))
+    node.execute(_RING)
+
+    before = await node.broker.publish_many([Outgoing(unique, large(0, 1), PLAIN), outgoing])
+    again = run_by_hand(store.broker.publish(outgoing))
+
+    assert [isinstance(each, Published) and each.kept for each in before] == [True, True]
+    assert not again.kept
+    received = await node.received(unique, 2)
+    assert [each.uid for each in received] == ["u0", "u1"]
+    store.close()
 
 
 async def test_of_what_was_trimmed_before_it_was_read_the_position_is_told(

@@ -93,6 +93,7 @@ END $$;
 -- checks     NULL, or what is asked before, in this order:
 --            {"once", "lifetime": hex digest and ms; "offset", "epoch": the expected top;
 --             "version", "version_epoch": number and hex}
+--            "send": without history, what sends the publication; see `send`
 CREATE OR REPLACE FUNCTION {schema}.publish(
     channels bytea[], records bytea[], uids bytea[], sizes integer[], lifetimes bigint[],
     metas bigint[], fresh text[], checks jsonb[]
@@ -109,6 +110,9 @@ BEGIN
                 channels[n], sizes[n], metas[n], fresh[n], checks[n]
             ) AS c(o, e, r);
             kept := NOT refused;
+            IF kept THEN
+                PERFORM {schema}.send(checks[n] -> 'send');
+            END IF;
             IF refused OR sizes[n] = 0 THEN
                 RETURN NEXT;
                 CONTINUE;
@@ -145,6 +149,29 @@ BEGIN
         kept := true;
         RETURN NEXT;
     END LOOP;
+END $$;
+
+-- Send a publication in the transaction that uses its key, so that both happen or neither. That
+-- costs the lock of the server which a NOTIFY holds until it is on disk.
+--
+-- content  {"letter": a text to be kept for a minute;
+--           "notify", "ring": channel and payload of a notification, without the end if it names
+--           the letter}
+CREATE OR REPLACE FUNCTION {schema}.send(content jsonb) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    waits text := current_setting('synchronous_commit');
+    letters bigint[];
+BEGIN
+    IF content ? 'letter' THEN
+        letters := ARRAY(SELECT {schema}.post(ARRAY[convert_to(content ->> 'letter', 'UTF8')]));
+        PERFORM set_config('synchronous_commit', waits, true);
+    END IF;
+    IF content ? 'notify' THEN
+        PERFORM pg_notify(
+            content ->> 'notify',
+            {schema}.now_us() || ' ' || (content ->> 'ring') || coalesce(letters[1] || ']]]', '')
+        );
+    END IF;
 END $$;
 
 -- Ask what decides whether a publication is made, and use its key if it is. The channel is locked
