@@ -100,7 +100,9 @@ class Claims:
         with contextlib.suppress(EngineUnavailable):  # the next renewal is early enough
             await self.claim(session)
         timer = self._renewals.get(session)
-        if timer is not None:
+        if timer is None:  # the release may have overtaken the renewal
+            await self._release(session)
+        else:
             timer.set(self._node.timers.now() + CLAIM_RENEWAL)
 
     async def _release(self, session: str) -> None:

@@ -176,6 +176,28 @@ async def test_next_renewal_repairs_one_that_failed(
     await request.quit()
 
 
+async def test_renewal_that_arrives_after_the_release_leaves_no_claim(
+    nodes: Nodes, clock: Clock
+) -> None:
+    one, _ = nodes.nodes
+    engine = nodes.engines[0]
+    request = nodes.visitor().receive(one)
+    await request.has(OPEN)
+    engine.hold("claim")
+    await clock.advance(CLAIM_RENEWAL)
+    await engine.reached("claim")
+    renewal = engine.held.pop("claim")  # it alone: engines with several connections overtake
+    await request.quit()
+    await clock.advance(SESSION_TIMEOUT)
+    await eventually(lambda: not nodes.cluster.claims)
+
+    renewal.set()
+    await eventually(lambda: "claim" not in engine.waiting)
+    await turns(20)
+
+    assert owners(nodes) == []
+
+
 async def test_claim_that_could_not_be_released_does_no_harm(
     nodes: Nodes, clock: Clock, caplog: pytest.LogCaptureFixture
 ) -> None:
