@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any, NamedTuple
 from unittest import mock
 
@@ -18,8 +18,12 @@ from msgspec.structs import replace
 from realtime.clients.session import ClientSession
 from realtime.clients.subscriptions import ClientSubscriptions
 from realtime.engine.base import Outgoing
+from realtime.engine.postgresql.database import LoopDatabase
+from realtime.engine.postgresql.rings import Ringer
+from realtime.engine.postgresql.streams import PostgreSQLStreams
 from realtime.engine.redis.broker import RedisStreams
 from realtime.engine.redis.redis_bus import RedisBus
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.control import ControlHandler
 from realtime.node.feed import ChannelFeed, encode
 from realtime.node.outbox import ClientOutbox
@@ -34,9 +38,9 @@ from realtime.streams.follower import StreamFollower
 from realtime.streams.order import StreamOrder
 from realtime.streams.recovery import Recovered
 from realtime.transports.emulation.incoming import IncomingFrames
-from realtime.transports.emulation.owning_node import Claims
+from realtime.transports.emulation.owning_node import CLAIM_RENEWAL, Claims
 from realtime.transports.emulation.relay_messages import RelayLink
-from tests.simulation.plan import MEMORY, ONE, SENTINEL
+from tests.simulation.plan import MEMORY, ONE, POSTGRESQL, SENTINEL
 
 
 class KnownFault(NamedTuple):
@@ -292,6 +296,65 @@ def _rows_overtaken() -> AbstractContextManager[Any]:
     return mock.patch("realtime.pending.relay.replace", lambda new, after: new)
 
 
+@contextmanager
+def _statements_repeated() -> Iterator[None]:
+    """A statement of which no reply came is sent again, though it may have been carried out."""
+    fetch = LoopDatabase.fetch
+
+    async def again(database: LoopDatabase, query: str, *arguments: Any) -> Any:
+        try:
+            return await fetch(database, query, *arguments)
+        except NoReply:
+            return await fetch(database, query, *arguments)
+
+    with mock.patch.object(LoopDatabase, "fetch", again):
+        yield
+
+
+@contextmanager
+def _keys_forgotten() -> Iterator[None]:
+    """The key of a publication is not in the transaction that keeps it, and lost."""
+    keep = PostgreSQLStreams._keep
+
+    async def without_keys(streams: PostgreSQLStreams, publications: Sequence[Outgoing]) -> Any:
+        kept = [each for each in publications if each.options.keeps_history]
+        if len(kept) < len(publications):
+            return await keep(streams, publications)
+        return await keep(streams, [replace(each, once=None) for each in kept])
+
+    with mock.patch.object(PostgreSQLStreams, "_keep", without_keys):
+        yield
+
+
+def _keys_used_early() -> AbstractContextManager[Any]:
+    """The key of a publication without history is used in a transaction before its ring."""
+    stack = ExitStack()
+    for room in ("streams", "broker"):
+        name = f"realtime.engine.postgresql.{room}.has_key_alone"
+        stack.enter_context(mock.patch(name, return_value=False))
+    stack.enter_context(mock.patch.object(Ringer, "within", return_value={}))
+    return stack
+
+
+def _epoch_kept() -> AbstractContextManager[Any]:
+    """A stream that has lost publications goes on in its epoch."""
+    return mock.patch.object(PostgreSQLStreams, "renew_epoch", _nothing)
+
+
+@contextmanager
+def _renewed_late() -> Iterator[None]:
+    """A renewal that was overtaken by the release of its claim is left alone."""
+
+    async def renew(claims: Claims, session: str) -> None:
+        with suppress(EngineUnavailable):
+            await claims.claim(session)
+        if (timer := claims._renewals.get(session)) is not None:
+            timer.set(claims._node.timers.now() + CLAIM_RENEWAL)
+
+    with mock.patch.object(Claims, "_renew", renew):
+        yield
+
+
 KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "a row is deleted before it is published": KnownFault("", _deleted_early, True),
     "a row has no key of its own": KnownFault("", _rows_without_keys, True),
@@ -313,4 +376,9 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "frames are relayed to their session twice": KnownFault(ONE, _relayed_again),
     "a session has two owners": KnownFault(ONE, _claims_ignored),
     "frames of a session change places": KnownFault("", _newest_first),
+    "a statement without a reply is sent again": KnownFault(POSTGRESQL, _statements_repeated),
+    "a key is not in the transaction of its publication": KnownFault(POSTGRESQL, _keys_forgotten),
+    "a key is used before its ring": KnownFault(POSTGRESQL, _keys_used_early, True),
+    "a stream that lost publications keeps its epoch": KnownFault(POSTGRESQL, _epoch_kept),
+    "a late renewal leaves a claim": KnownFault(POSTGRESQL, _renewed_late),
 }
