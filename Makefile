@@ -3,6 +3,8 @@ VENV ?= .venv
 PYTHON ?= python3
 HOST ?= 127.0.0.1
 PORT ?= 8000
+# The engine of `make run`: memory, or postgresql, of which DATABASE_URL may name the server.
+ENGINE ?= memory
 # Which example `make example` runs.
 NAME ?= chat
 # For how long `make simulate` plays; FIRST is its first seed, by chance without it.
@@ -10,16 +12,17 @@ SECONDS ?= 60
 # Most of a test's time is waiting, so there are more workers than cores.
 WORKERS ?= 6
 BIN = $(VENV)/bin
+RUN_WITH = $(if $(filter postgresql,$(ENGINE)),$(BIN)/python -m messaging_project.private_postgresql)
 # The pinned versions without their hashes.
 CONSTRAINTS = $(VENV)/constraints.txt
 
 .PHONY: run example test test-fast test-redis check lint bench docs-tables faults simulate pictures translations schema \
 	requirements docs dist sbom matrix clean
 
-run: $(VENV)/.installed  ## Install, migrate and serve on port 8000.
+run: $(VENV)/.installed$(if $(filter postgresql,$(ENGINE)),-postgresql)  ## Install, migrate and serve on port 8000; ENGINE=postgresql.
 	@# `serve` checks, too: hints are printed once
-	@$(BIN)/python manage.py migrate --verbosity 0 --skip-checks
-	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)
+	@DJANGO_DEMO=$${DJANGO_DEMO-true} $(RUN_WITH) sh -c '$(BIN)/python manage.py migrate --verbosity 0 --skip-checks \
+		&& exec $(BIN)/python manage.py serve --host $(HOST) --port $(PORT)'
 
 example: $(VENV)/.installed  ## Run one of examples/, on port 8000: make example NAME=chat.
 	@PYTHONPATH=$(CURDIR) $(BIN)/python examples/$(NAME)/manage.py migrate --verbosity 0
@@ -125,6 +128,10 @@ $(VENV)/.installed: requirements.txt
 	@$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.txt
 	@# pip takes no hashes together with the project itself
 	@sed -n 's/^\([a-z].*[^ ]\) *\\$$/\1/p' requirements.txt > $(CONSTRAINTS)
+	@touch $@
+
+$(VENV)/.installed-postgresql: $(VENV)/.installed deploy/extras.txt
+	@$(BIN)/python -m pip install --quiet --disable-pip-version-check -c $(CONSTRAINTS) -r deploy/extras.txt
 	@touch $@
 
 $(VENV)/.installed-dev: $(VENV)/.installed pyproject.toml

@@ -2,8 +2,8 @@
 
 SERVICE_<OPTION> sets an option of the service. SERVICE_NAMESPACES is a JSON array of
 namespaces. SERVICE_CONFIG_FILE names a JSON file of options. DJANGO_SECRET_KEY,
-DJANGO_DEBUG, DJANGO_DEMO, DJANGO_ALLOWED_HOSTS, DJANGO_CSRF_TRUSTED_ORIGINS and DJANGO_DATABASE are
-Django's own settings.
+DJANGO_DEBUG, DJANGO_DEMO, DJANGO_ALLOWED_HOSTS, DJANGO_CSRF_TRUSTED_ORIGINS and DJANGO_DATABASE (a
+file of SQLite, or a URL postgresql://) are Django's own settings.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ import logging
 import os
 from pathlib import Path
 
+from messaging_project.databases import database
 from messaging_project.secrets import secret
 
 BASE_DIR = Path(__file__).resolve().parent.parent
@@ -68,14 +69,8 @@ TEMPLATES = [
     },
 ]
 
-DATABASES = {
-    "default": {
-        "ENGINE": "django.db.backends.sqlite3",
-        "NAME": os.environ.get("DJANGO_DATABASE", DATA_DIR / "db.sqlite3"),
-        # a transaction that reads first waits for other writers, too: SQLite refuses it otherwise
-        "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20},
-    }
-}
+DATABASES = {"default": database(os.environ.get("DJANGO_DATABASE", ""), DATA_DIR / "db.sqlite3")}
+IS_POSTGRESQL = DATABASES["default"]["ENGINE"] == "django.db.backends.postgresql"
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 AUTH_PASSWORD_VALIDATORS = [
     {"NAME": "django.contrib.auth.password_validation.MinimumLengthValidator"},
@@ -111,7 +106,7 @@ REALTIME_DEFAULTS = {
 }
 
 # The channel layer, for consumers that are added to the site. The service itself needs only
-# SERVICE_REDIS_URL.
+# SERVICE_REDIS_URL, or SERVICE_ENGINE=postgresql.
 REDIS_URL = os.environ.get("SERVICE_REDIS_URL", "")
 CHANNEL_LAYERS: dict[str, dict[str, object]] = {
     "default": {
@@ -131,6 +126,8 @@ CACHES: dict[str, dict[str, object]] = {
         "OPTIONS": {"socket_connect_timeout": 1, "socket_timeout": 1},
     }
     if REDIS_URL
+    else {"BACKEND": "django.core.cache.backends.db.DatabaseCache", "LOCATION": "site_cache"}
+    if IS_POSTGRESQL
     else {"BACKEND": "django.core.cache.backends.locmem.LocMemCache"}
 }
 
