@@ -67,7 +67,8 @@ def answering(*, reads: bool = False) -> Iterator[None]:
     except NotServing as error:
         title = _("This process serves no clients")
         advice = _(
-            "Open the panel in a process that serves clients, or use Redis for all processes."
+            "Open the panel in a process that serves clients, or use an engine that processes"
+            " share: Redis or PostgreSQL."
         )
         raise Unavailable(title, advice, str(error)) from error
     except InternalError as error:

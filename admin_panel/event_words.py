@@ -8,6 +8,7 @@ from django.utils.formats import number_format
 from django.utils.functional import Promise
 from django.utils.translation import gettext_lazy, ngettext_lazy
 
+from .engine import server_name
 from .past import OPTIONS_CHANGED, ServiceEvent
 
 OPERATORS = "operators"
@@ -18,7 +19,7 @@ GROUPS: Mapping[str, tuple[str | Promise, frozenset[str]]] = {
         gettext_lazy("Nodes"),
         frozenset({"node_started", "node_stopped", "node_silent", "node_back", OPTIONS_CHANGED}),
     ),
-    "redis": (gettext_lazy("Redis"), frozenset({"redis_away", "redis_back"})),
+    "redis": (gettext_lazy("Engine"), frozenset({"redis_away", "redis_back"})),
     "clients": (
         gettext_lazy("Clients"),
         frozenset({"mass_disconnect", "slow_clients", "refused"}),
@@ -54,8 +55,8 @@ SENTENCES: Mapping[str, str | Promise] = {
     OPTIONS_CHANGED: gettext_lazy(
         "Node %(name)s started with other options than the node before it."
     ),
-    "redis_away": gettext_lazy("Redis was lost."),
-    "redis_back": gettext_lazy("Redis is back."),
+    "redis_away": gettext_lazy("%(server)s was lost."),
+    "redis_back": gettext_lazy("%(server)s is back."),
     "mass_disconnect": ngettext_lazy(
         "%(count)s connection ended at about the same time.",
         "%(count)s connections ended at about the same time.",
@@ -97,4 +98,5 @@ def sentence(seen: ServiceEvent) -> str:
         return event.text
     number = int(event.number)
     count = number_format(number, force_grouping=True)
-    return str(text % {"name": event.text, "count": count, "number": number})
+    values = {"name": event.text, "count": count, "number": number, "server": server_name()}
+    return str(text % values)

@@ -1,11 +1,11 @@
 """Health: one verdict on the service, for the line on every page.
 
-    HEALTHY    all nodes and Redis answer
+    HEALTHY    all nodes and the engine answer
     DEGRADED   clients may notice something, or an operator should look at it
     DOWN       nothing can be published, or no node serves clients
 
 The state of the service is asked for at most once in `REMEMBERED`, however many pages are open. The
-last state that was seen stays, for pages that are shown while Redis is away.
+last state that was seen stays, for pages that are shown while the engine is away.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ LOCK_TIMEOUT = 5.0
 CHECKS_REMEMBERED = 60.0
 """Seconds for which the results of the system checks count."""
 SLOW_ROUND_TRIP = 0.05
-"""Seconds of a round trip to Redis above which it is slow."""
+"""Seconds of a round trip to the engine above which it is slow."""
 LONG_LAG = 0.5
 """Seconds of loop lag that users notice."""
 PROBLEMS_SHOWN = 1

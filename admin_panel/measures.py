@@ -114,7 +114,7 @@ OF_NODE = (
     ),
     ChartPlan(
         "redis",
-        gettext_lazy("Heartbeat to Redis, ms"),
+        gettext_lazy("Heartbeat to the engine, ms"),
         (Measure(gettext_lazy("heartbeat in ms"), state("redis", 1e-3), over=max),),
     ),
 )

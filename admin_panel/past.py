@@ -5,7 +5,7 @@ is wrong: its samples are moved by the difference. A node that runs and has no s
 of these seconds partial: it is never taken for zero.
 
 The nodes are asked at most once in `REMEMBERED`, however many pages are open. What was read last
-stays, for pages that are shown while Redis is away.
+stays, for pages that are shown while the engine is away.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Everything that the panel reads from the service and does with it.
 
-An error that keeps the service from answering (Redis is away, a time limit has passed, this
+An error that keeps the service from answering (the engine is away, a time limit has passed, this
 process serves no clients) is turned into one exception, `Unavailable`, which pages show as a
 state. A refusal of the service stays `realtime.Error`.
 
@@ -76,7 +76,7 @@ logger = logging.getLogger("realtime.admin_panel")
 T = TypeVar("T")
 
 READ_TIMEOUT = 1.0
-"""Seconds for which a page waits for Redis, or for the event loop of the node."""
+"""Seconds for which a page waits for the engine, or for the event loop of the node."""
 
 
 # reading
@@ -95,7 +95,7 @@ def read(work: Callable[[Member], Awaitable[T]]) -> T:
 
 
 class ServiceState(NamedTuple):
-    """The nodes, and how Redis answers."""
+    """The nodes, and how the engine answers."""
 
     nodes: list[NodeStatus]
     """By name, including those whose heartbeat stopped recently."""

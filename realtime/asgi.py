@@ -182,7 +182,7 @@ class _Application:
     async def _http(self, site_scope: Scope, receive: Receive, send: Send) -> None:
         scope = self._below_script_name(site_scope)
         if not self._has_started and monitoring.asks_live(path_of(scope), _config()):
-            # at once: no answer to that waits for Redis
+            # at once: no answer to that waits for the engine
             await monitoring.serve(None, serving.config(), scope, receive, send)
             return
         node = serving.node()

@@ -6,7 +6,7 @@ Exception
 ├── Disconnect                   the connection is closed, with advice for the client
 │   └── one class per code (table `DISCONNECTS`)
 ├── NotServing                   this process serves no clients, so it cannot reach any
-└── EngineUnavailable            Redis is away, too slow, or refuses: the command was not run
+└── EngineUnavailable            the engine is away, too slow, or refuses: the command was not run
     └── NoReply                  the command may have been run
 
 Handlers raise them. One place per surface decides what that means: `clients.dispatch` turns an
@@ -387,14 +387,14 @@ class NotServing(RuntimeError):
 
 
 class EngineUnavailable(ConnectionError):
-    """Redis is away, too slow, or refuses, and did not run the command; but see `NoReply`.
+    """The engine is away, too slow, or refuses, and did not run the command; but see `NoReply`.
 
     The text names the server and the reason, never a password.
     """
 
 
 class NoReply(EngineUnavailable):
-    """The command was sent, and no reply came: Redis may have run it, or may still run it.
+    """The command was sent, and no reply came: the engine may have run it, or may still run it.
 
     Of several publications, some may have been published.
     """

@@ -1,8 +1,8 @@
 """Composition root: which node, or member, this process is, and what it is made of.
 
 A process that serves clients has a node, made when serving begins: one per event loop, so
-normally one. With Redis any other process, and any thread, is a member of its own: it reaches
-Redis by blocking calls on pooled connections, and no event loop is made.
+normally one. With a shared engine any other process, and any thread, is a member of its own: it
+reaches the engine by blocking calls on pooled connections, and no event loop is made.
 """
 
 from __future__ import annotations
@@ -285,8 +285,8 @@ class Serving:
         Args:
             work: is called with the member that this process is.
             async_name: the function of `realtime` to await on an event loop, for the message.
-            timeout: seconds to wait for the serving loop; with Redis, to connect and for each
-                reply. None: as the options say.
+            timeout: seconds to wait for the serving loop; with a shared engine, to connect and
+                for each reply. None: as the options say.
 
         Raises:
             RuntimeError: called on an event loop, which this would block.

@@ -1,7 +1,7 @@
 """One channel: its options, presence, history and live tail.
 
-Lists are shown in pages. Reading them takes time as well, above all from Redis, so the page reads
-only the newest publications, and many clients only if the operator asks for them.
+Lists are shown in pages. Reading them takes time as well, above all from a server, so the page
+reads only the newest publications, and many clients only if the operator asks for them.
 """
 
 from __future__ import annotations

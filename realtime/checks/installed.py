@@ -39,7 +39,7 @@ def check_pending(*, databases: Sequence[str] | None = None, **_: Any) -> list[C
     return [
         checks.Warning(
             f"{overview.waiting} durable publications wait, one for {overview.oldest:.0f} s.",
-            hint="Any process that serves clients publishes them: see its log, and Redis.",
+            hint="Any process that serves clients publishes them: see its log, and the engine's.",
             id="realtime.W034",
         )
     ]

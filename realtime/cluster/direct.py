@@ -1,7 +1,7 @@
 """Direct messages: what one node tells one other node.
 
 Each node has an inbox, an internal channel to which it alone is subscribed, so direct messages
-travel as publications do. They may be lost, while Redis is away or because the receiver died.
+travel as publications do. They may be lost, while the engine is away or because the receiver died.
 Where that matters the sender asks a question: no answer in time is an answer, too.
 """
 
@@ -82,7 +82,7 @@ class DirectMessages:
         """Send a message. `body`: JSON.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: The engine did not answer, or refused.
         """
         await self._send(to, DirectMessage(subject, self._uid, 0, False, msgspec.Raw(body)))
 

@@ -1,7 +1,7 @@
 """Member: a process of the service. It publishes, asks the nodes, and sends control messages.
 
 `Node` is the subclass that serves clients. Other processes, such as workers, shells and WSGI
-processes, are members only: they reach the clients of the nodes by way of Redis.
+processes, are members only: they reach the clients of the nodes by way of the engine.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class Member:
             The position of the publication; None without history.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: The engine did not answer, or refused.
         """
         outgoing = Outgoing(channel, self._publication(data, options, info), options)
         publish = self.broker.publish if self.spans is None else self._publish_traced

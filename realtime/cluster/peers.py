@@ -35,7 +35,8 @@ HEARTBEAT_LIFETIME = 10.0
 
 
 SLOW_HEARTBEAT = 1.0
-"""Seconds after which a heartbeat that Redis has not taken shows that it holds messages back."""
+"""Seconds after which a heartbeat that the engine has not taken shows that it holds messages
+back."""
 
 
 class Peers:
@@ -73,16 +74,16 @@ class Peers:
         self._heartbeat_timer = self._timers.timer(lambda: self._spawn(self.heartbeat()))
         self._is_stopping = False
         self.heartbeat_seconds: float | None = None
-        """How long Redis took for the last heartbeat that it took; None before."""
+        """How long the engine took for the last heartbeat that it took; None before."""
         self._announcing_since: float | None = None
         self._slow_at = -math.inf
-        """When Redis took the last heartbeat that was slow."""
+        """When the engine took the last heartbeat that was slow."""
 
     async def start(self) -> None:
         """Begin to receive control messages and questions, and send the first heartbeat.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: The engine did not answer, or refused.
         """
         try:
             await self._broker.subscribe(QUESTIONS)
@@ -141,7 +142,7 @@ class Peers:
         return since is not None and self._timers.now() - since > SLOW_HEARTBEAT
 
     def was_slow(self, seconds: float) -> bool:
-        """Return whether Redis kept a heartbeat waiting in the last `seconds`."""
+        """Return whether the engine kept a heartbeat waiting in the last `seconds`."""
         return self._is_slow() or self._timers.now() - self._slow_at < seconds
 
     def _set_heartbeat_timer(self) -> None:
@@ -178,8 +179,8 @@ class Peers:
 
     def _on_lost(self) -> None:
         logger.error(
-            "Redis lost control messages: a recent disconnect or unsubscribe may not have reached"
-            " the clients of this node"
+            "The engine lost control messages: a recent disconnect or unsubscribe may not have"
+            " reached the clients of this node"
         )
 
     def _on_question(self, data: Payload) -> None:

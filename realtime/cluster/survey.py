@@ -1,7 +1,7 @@
 """Surveys: questions to all nodes and the answers of each.
 
 A question is published in an internal channel without history: a node that was cut off does not
-get it later, when its answer would come too late. Redis takes answers for a short time. A
+get it later, when its answer would come too late. The engine takes answers for a short time. A
 node that does not know a question, because it runs another version, does not answer: it is missing
 in the result.
 
@@ -30,12 +30,13 @@ MAX_CONNECTIONS = 1000
 MAX_CHANNELS = 1000
 """Channels of one connection in an answer."""
 MAX_ANSWER_BYTES = 1024 * 1024
-"""Bytes of names and infos in one answer, about. It is built on an event loop, kept in Redis."""
+"""Bytes of names and infos in one answer, about. It is built on an event loop, kept by the
+engine."""
 
 SURVEY_TIMEOUT = 1.0
 """Seconds until nodes that did not answer are missing."""
 SURVEY_LIFETIME = 2.0
-"""Seconds for which Redis takes answers."""
+"""Seconds for which the engine takes answers."""
 FIRST_LOOK = 0.002
 MAX_LOOK_INTERVAL = 0.05
 """Seconds before the first look for answers. Each later interval is twice as long, up to this."""
@@ -137,7 +138,7 @@ async def collect(
         pause: waits for some seconds.
 
     Raises:
-        EngineUnavailable: Redis did not answer, or refused.
+        EngineUnavailable: The engine did not answer, or refused.
     """
     deadline = now() + SURVEY_TIMEOUT
     await cluster.ask(question.survey, encode_question(question), SURVEY_LIFETIME)

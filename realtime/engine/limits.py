@@ -16,17 +16,18 @@ MAX_BLOCKED = 10_000
 
 
 class ListVersion(NamedTuple):
-    """The version of a list that Redis may lose, as a whole or its last changes."""
+    """The version of a list that the engine may lose, as a whole or its last changes."""
 
     made: int
-    """When the list was made, Unix microseconds. Another one is another list: Redis has lost the
-    one before."""
+    """When the list was made, Unix microseconds. Another one is another list: the engine has lost
+    the one before."""
     changed: int
-    """Grows with each change of this list. One that is lower: Redis has lost the last changes."""
+    """Grows with each change of this list. One that is lower: the engine has lost the last
+    changes."""
 
 
 NO_LIST = ListVersion(0, 0)
-"""Nothing was ever changed, or Redis has lost its data."""
+"""Nothing was ever changed, or the engine has lost its data."""
 
 
 class BlockList(NamedTuple):

@@ -37,7 +37,7 @@ class NodeStatus(NodeInfo, frozen=True, gc=False):
     last_seen_seconds: float = 0.0
     """Seconds since its last heartbeat."""
     alive: bool = True
-    """False when heartbeats are overdue: it died, or it cannot reach Redis."""
+    """False when heartbeats are overdue: it died, or it cannot reach the engine."""
 
     def info(self) -> NodeInfo:
         """Return the node without the details."""

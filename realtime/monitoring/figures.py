@@ -69,7 +69,7 @@ async def of_service(node: Node) -> Figures:
     """Add up what the nodes that are alive announce.
 
     Raises:
-        EngineUnavailable: Redis did not answer, or refused.
+        EngineUnavailable: The engine did not answer, or refused.
     """
     nodes = [each for each in await node.statuses() if each.alive]
 

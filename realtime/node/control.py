@@ -1,9 +1,9 @@
 """Control messages, as a node applies them to the connections of its users.
 
 Every node gets every control message from one stream, in one order. The node that sends a message
-has applied it before, so that it takes effect there even if Redis is away; it skips the message
-when the stream brings it back. Ordered messages are the exception: every node applies them in
-their place in the stream only.
+has applied it before, so that it takes effect there even if the engine is away; it skips the
+message when the stream brings it back. Ordered messages are the exception: every node applies them
+in their place in the stream only.
 """
 
 from __future__ import annotations

@@ -41,7 +41,7 @@ class Maintenance:
         feed.schedule(self._timers.now() + self._config.client_presence_ping_interval)
 
     async def refresh_presence(self, feeds: Sequence[ChannelFeed]) -> None:
-        """Refresh presence at once: Redis may have lost it."""
+        """Refresh presence at once: the engine may have lost it."""
         for feed in feeds:
             if feed.options.presence and feed:
                 try:

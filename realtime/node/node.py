@@ -46,8 +46,8 @@ class Node(NodeParts):
         """Begin to receive what other nodes publish.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused. The node has released everything;
-                the next attempt needs a new one.
+            EngineUnavailable: The engine did not answer, or refused. The node has released
+                everything; the next attempt needs a new one.
         """
         async with AsyncExitStack() as undo:
             undo.callback(self.verifier.close)
@@ -110,7 +110,7 @@ class Node(NodeParts):
             await self._leave(deadline)
 
     async def _leave(self, deadline: float) -> None:
-        # a Redis that hangs must leave the engine the time to close its connections
+        # a server that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
         if self._peers is not None:
             leaving = self._peers.stop(self._first_and_last.user_joins.held_seconds())

@@ -177,7 +177,7 @@ class NodeParts(Member):
 
     @property
     def redis_seconds(self) -> float | None:
-        """How long Redis took for the last heartbeat; None without Redis."""
+        """How long the engine took for the last heartbeat; None with the memory engine."""
         return None if self._peers is None else self._peers.heartbeat_seconds
 
     def describe(self) -> NodeInfo:

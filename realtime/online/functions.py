@@ -1,7 +1,7 @@
 """Who is online, as plain functions for Django code.
 
 Each has an async version, whose name begins with "a". All of them raise what the functions of
-`realtime` raise: EngineUnavailable when Redis is away, NotServing with the memory engine in a
+`realtime` raise: EngineUnavailable when the engine is away, NotServing with the memory engine in a
 process that serves no clients, and RuntimeError where a sync function is called on an event loop.
 """
 

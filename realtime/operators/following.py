@@ -76,7 +76,7 @@ class _Mirror:
         """Ask all nodes. Waits a second for those that do not answer.
 
         Raises:
-            EngineUnavailable: Redis did not answer; the next call gets what this one did not.
+            EngineUnavailable: The engine did not answer; the next call gets what this one did not.
             NotServing: with the memory engine, in a process that serves no clients.
             TimeoutError: the time of the mirror is over.
         """

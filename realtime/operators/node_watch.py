@@ -6,8 +6,8 @@ It looks at the list of nodes every `INTERVAL`, from the state below to that of 
                           │                        │
                           └──not listed, twice──►  └──not listed──► unknown: it died
 
-A node that stops leaves the list at once. One look without it is no proof: where Redis lost its
-data, the list is empty until the next heartbeats.
+A node that stops leaves the list at once. One look without it is no proof: where the engine lost
+its data, the list is empty until the next heartbeats.
 """
 
 from __future__ import annotations

@@ -5,9 +5,10 @@ was published since, so nothing is lost between the queries and the subscription
 the first query the channels are not known, so the time is noted, and the position of that time is
 read later.
 
-The time is that of the host, and publications have that of Redis. `page_margin` is subtracted, so
-that clocks may differ by as much. Redis away costs a page at most three times `READ_TIMEOUT`, and
-then nothing for `RETRY_DELAY`: the position is unknown, and the client loads the state.
+The time is that of the host, and publications have that of the engine. `page_margin` is subtracted,
+so that clocks may differ by as much. An engine that is away costs a page at most three times
+`READ_TIMEOUT`, and then nothing for `RETRY_DELAY`: the position is unknown, and the client loads
+the state.
 """
 
 from __future__ import annotations
@@ -86,8 +87,8 @@ def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Positi
         channels: names of channels with recovery.
 
     Returns:
-        Channel → position; None if it is unknown, because Redis is away or clients chose a name
-        that is none.
+        Channel → position; None if it is unknown, because the engine is away or clients chose a
+        name that is none.
 
     Raises:
         NotAvailable: a channel does not recover: turn on history and `force_recovery`.

@@ -9,7 +9,8 @@ Invariants:
   the row, and the next one repeats it: with the same idempotency key, so nothing is published.
   So does a row whose deletion PostgreSQL lost in a crash: the relay does not wait for its disk.
 - Rows of a channel go out in the order of their ids. One relay at a time works on a channel. Those
-  of one round trip name the row before them, so that Redis refuses them if it refused that one.
+  of one round trip name the row before them, so that the engine refuses them if it refused that
+  one.
 - Where the engine is away, rows stay as they are. Only a refusal counts as an attempt.
 - Shards take turns, so a busy one keeps none of the others waiting.
 - Rows that were changed by hand so that no relay would read them are parked, once a minute; those

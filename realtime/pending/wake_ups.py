@@ -1,9 +1,9 @@
 """Wake a relay after a commit, so that rows do not wait for its next look.
 
-    a process that relays          wakes its own thread
-    another process, with Redis    sends a message to the nodes, which nothing keeps
-    another process, PostgreSQL    NOTIFY, in autocommit: not in the caller's transaction
-    otherwise                      nothing: the relay looks once a second
+    a process that relays           wakes its own thread
+    another process, shared engine  sends a message to the nodes, which nothing keeps
+    another process, PostgreSQL     NOTIFY, in autocommit: not in the caller's transaction
+    otherwise                       nothing: the relay looks once a second
 
 A wake-up that is lost costs that second and nothing else.
 """
@@ -27,7 +27,7 @@ NOTIFICATION = "realtime_pending"
 """The channel of PostgreSQL."""
 
 SILENCE = 5.0
-"""Seconds without messages after one failed: callers must not wait for a Redis that is away."""
+"""Seconds without messages after one failed: callers must not wait for an engine that is away."""
 
 
 class WakeUps:

@@ -200,8 +200,8 @@ class Publication(Struct, frozen=True, gc=False):
 
     In a channel without history, `offset` is 0 and `uid` is "". `info` is the publisher, if that is
     a client. `tags` are text of the publisher, for filters. `time` is when history kept it, by the
-    clock of Redis: Unix time in milliseconds; 0 where it is unknown, as on the way to subscribers.
-    `traceparent` is the span in which it was published; "" without traces.
+    clock of the engine: Unix time in milliseconds; 0 where it is unknown, as on the way to
+    subscribers. `traceparent` is the span in which it was published; "" without traces.
     """
 
     data: Payload

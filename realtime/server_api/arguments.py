@@ -44,8 +44,8 @@ class AsyncManyOptions(TypedDict, total=False):
     skip_history: bool
     """Deliver the publication only; it is not kept and has no position."""
     fail_silently: bool
-    """Drop what cannot be published because this process reaches no clients, or because Redis is
-    away, instead of raising NotServing or EngineUnavailable."""
+    """Drop what cannot be published because this process reaches no clients, or because the
+    engine is away, instead of raising NotServing or EngineUnavailable."""
     durable: bool | None
     """True writes a row into the site's database, in the transaction that is under way; serving
     processes publish it after the commit, whatever dies in between. None: as the channel option

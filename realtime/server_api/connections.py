@@ -1,8 +1,8 @@
 """Nodes, and the connections of users and channels at all of them, as plain functions.
 
 They raise what `server_api.queries` raise, and have async versions, too. Where all nodes are
-asked, the result names those that do not answer within a second. With Redis each step of the survey
-may wait up to `redis_read_timeout`, besides.
+asked, the result names those that do not answer within a second. A shared engine that is
+slow adds its own time limit to each step of the survey.
 """
 
 from __future__ import annotations
@@ -128,7 +128,7 @@ async def asubscribers(channels: Iterable[str]) -> Subscribers:
 
 
 def round_trip() -> float | None:
-    """Measure a round trip to Redis.
+    """Measure a round trip to the engine.
 
     Returns:
         Seconds, the median of three; with several shards that of the slowest one. None with the
@@ -138,7 +138,7 @@ def round_trip() -> float | None:
 
 
 async def around_trip() -> float | None:
-    """Measure a round trip to Redis. Async version of `round_trip`."""
+    """Measure a round trip to the engine. Async version of `round_trip`."""
     return await serving.acall(operations.round_trip)
 
 

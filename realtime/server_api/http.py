@@ -178,9 +178,9 @@ async def _reply(member: Member, patience: Patience, command: _Command, method: 
 
 
 class Patience:
-    """How long the commands of one request wait for Redis.
+    """How long the commands of one request wait for the engine.
 
-    While Redis does not answer, each command fails after `redis_read_timeout`. Once that time has
+    While the engine does not answer, each command fails after `answer_timeout`. Once that time has
     passed since the start, the remaining commands fail at once.
     """
 

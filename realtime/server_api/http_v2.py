@@ -27,7 +27,7 @@ MAX_BATCH_BYTES = 32 * 1024 * 1024
 """Bytes of the replies of a batch after which its other commands are refused."""
 
 STATUSES = {100: 500, 102: 404, 104: 404, 106: 400, 107: 400, 108: 400, 112: 416}
-"""Code of an error → status, in the error mode `transport`. Others are 503: Redis is away."""
+"""Code of an error → status, in the error mode `transport`. Others are 503: the engine is away."""
 
 
 async def handle(member: Member, name: str, head: Head, body: bytes) -> Response:

@@ -161,7 +161,7 @@ async def run(member: Member, method: int, params: bytes) -> bytes:
 
     Raises:
         Error: the method refuses, or `read` does.
-        EngineUnavailable: Redis refused the command, or did not answer in time.
+        EngineUnavailable: The engine refused the command, or did not answer in time.
     """
     row, decoded = read(method, params)
     return encode(await row.run(member, decoded))

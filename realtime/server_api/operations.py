@@ -8,7 +8,7 @@ back.
 All of them raise:
     BadRequest: a name of a channel or user is missing, or is not one.
     NamespaceNotFound: the channel is in no namespace of the configuration.
-    EngineUnavailable: Redis refused the command, or did not answer in time.
+    EngineUnavailable: The engine refused the command, or did not answer in time.
 
 docs/protocol.md, 6.4.
 """
@@ -425,5 +425,5 @@ async def numbers_of_subscribers(
 
 
 async def round_trip(member: Member) -> float | None:
-    """Measure a round trip to Redis, in seconds; None with the memory engine."""
+    """Measure a round trip to the engine, in seconds; None with the memory engine."""
     return None if member.cluster is None else await member.cluster.round_trip()

@@ -84,7 +84,8 @@ def publish_many(
     """Publish several (channel, data) pairs, with as few round trips as possible.
 
     Publications into one channel go out in their order. If one of them is refused, none is
-    published. If Redis fails on the way, some may be published. For transactions see `publish`.
+    published. If the engine fails on the way, some may be published. For transactions see
+    `publish`.
 
     Args:
         publications: channel and data of each.

@@ -8,7 +8,7 @@ All of them raise:
     Error: the service refuses: an instance of one of the classes in `realtime.errors`, such as
         `NamespaceNotFound`, with the code and message that the HTTP API answers with.
     NotServing: with the memory engine, in a process that serves no clients.
-    EngineUnavailable: Redis is away or refused the command, which was not run.
+    EngineUnavailable: The engine is away or refused the command, which was not run.
     NoReply: a subclass of it: no reply came in time, and the command may have been run.
     TypeError: the name of a channel is not a string.
 
@@ -46,8 +46,8 @@ class ClientInfo(TypedDict):
 class Publication(TypedDict):
     """A publication in history. `info` is there only if a client published it.
 
-    `tags` are there only if it has any. `time`: when history kept it, by the clock of Redis: Unix
-    time in milliseconds; missing if a version published it that did not record it.
+    `tags` are there only if it has any. `time`: when history kept it, by the clock of the engine:
+    Unix time in milliseconds; missing if a version published it that did not record it.
     """
 
     data: Any

@@ -79,7 +79,7 @@ class Direct:
 
 
 class Forgiving:
-    """Publishes at once, and drops what reaches no clients or no Redis."""
+    """Publishes at once, and drops what reaches no clients or no engine."""
 
     def __init__(self, publisher: Callable[[], Publisher]) -> None:
         """`publisher`: returns the one that sends, asked when it does."""

@@ -71,7 +71,7 @@ class StreamFollower:
         """Read the position of the stream, and deliver what comes after it.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: The engine did not answer, or refused.
         """
         self._order.begin_read()
         self._deliver_all(self._order.start(await self._streams.history(self._channel, limit=0)))
@@ -117,7 +117,7 @@ class StreamFollower:
         Nothing is compared while the stream is being read, or after `stop`.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: The engine did not answer, or refused.
         """
         if self._stopped:
             return

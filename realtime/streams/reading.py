@@ -31,7 +31,7 @@ async def read(
     Raises:
         UnrecoverablePosition: `since` is of another epoch.
         BadRequest: nothing can be before `since`.
-        EngineUnavailable: Redis did not answer, or refused.
+        EngineUnavailable: The engine did not answer, or refused.
     """
     start = None
     if since is not None:

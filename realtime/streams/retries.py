@@ -1,8 +1,8 @@
 """Retries: reads of streams that failed are tried again one at a time, for all streams of a shard.
 
-While Redis is away or loads its data, the read of every stream fails, and each failure may cost the
-connection that all of them share. So only the first attempt of a follower is free. Further ones
-queue, and while attempts fail, each waits before it reads:
+While the engine is away or loads its data, the read of every stream fails, and each failure may
+cost the connection that all of them share. So only the first attempt of a follower is free. Further
+ones queue, and while attempts fail, each waits before it reads:
 
     free attempt ── fails ──► queue ── its turn ──► pause ──► attempt ── fails ──► queue
                                             └─ none, when the attempt before succeeded

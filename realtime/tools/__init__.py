@@ -5,7 +5,7 @@ commands       the table of all of them
 base           the types of a sub-command and its answer; layout of text
 tokens         gentoken, checktoken
 configuration  checkconfig, genconfig
-calls          the methods of the server API, in this process, through Redis or over HTTP
+calls          the methods of the server API, in this process, through the engine or over HTTP
 init/          init: adds the service to the files of a site
 api_document   openapi
 typed/         schema, types: the typed channels as documents
@@ -15,7 +15,7 @@ top            top: the busiest nodes, channels and namespaces
 tail           tail: publications, or the frames of a user
 admin_log      entries in the admin's log
 terminal       what a command that goes on does with a screen, or a pipe
-doctor/        doctor: checks settings, a running service and Redis
+doctor/        doctor: checks settings, a running service and its engine
 remote         HTTP requests to a running service
 websocket      a WebSocket connection to a running service
 """

@@ -1,7 +1,7 @@
 """publish, channels, info and the other methods of the server API, as sub-commands.
 
-With Redis they run in this process; with `--url` they are sent to the running service over
-HTTP. The result is that of the server API in either case.
+With a shared engine they run in this process; with `--url` they are sent to the running service
+over HTTP. The result is that of the server API in either case.
 
 docs/protocol.md, 6.4.
 """
@@ -64,7 +64,7 @@ def _call(row: _Row, options: Options) -> bytes:
 
     Raises:
         Error: the service refuses the call.
-        EngineUnavailable: Redis does not answer.
+        EngineUnavailable: The engine does not answer.
         CommandError: the service cannot be reached.
     """
     encoded = msgspec.json.encode(params_of(options, row.api.shape.__struct_fields__))

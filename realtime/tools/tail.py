@@ -29,8 +29,8 @@ POLL_INTERVAL = 0.5
 NAME_LENGTH = 120
 """Characters of a name that are shown."""
 NOT_HERE = (
-    "Only processes that share a Redis can see each other (option redis_url); with the memory"
-    " engine, use the live tail of the panel."
+    "Only processes that share a Redis or PostgreSQL can see each other (options redis_url and"
+    " engine). With the memory engine, use the live tail of the panel."
 )
 
 

@@ -152,7 +152,7 @@ class WebSocketConsumer(AsyncConsumer):  # type: ignore[misc]  # channels has no
 
         Args:
             config: the options in force.
-            disconnect: why; by default Redis is away.
+            disconnect: why; by default the engine is away.
         """
         if not await self.admit(config, None, scope, receive, send):
             return

@@ -123,7 +123,7 @@ def test_events_are_marks_with_a_list_that_names_them(admin_client: Client, give
     )
     content = page(admin_client)
     marks = content.partition('class="panel-marks"')[2].partition("</ol>")[0]
-    assert "Redis was lost." in marks
+    assert "The engine was lost." in marks
     assert "Heartbeat failed" not in marks
     assert chart(content, "delivered").count('class="mark serious"') == 1
 
@@ -159,7 +159,7 @@ def test_rows_of_nodes_lead_to_the_page_of_the_node(admin_client: Client, given:
     assert 'data-chart="memory"' in content
     assert 'data-chart="commands"' in content
     assert "Running for 6 minutes, version 1.0." in content
-    assert "Redis was lost." not in content
+    assert "The engine was lost." not in content
 
 
 def test_node_that_is_not_listed_is_not_found(admin_client: Client, given: Given) -> None:
@@ -216,8 +216,8 @@ SENTENCES = {
     "node_stopped": "Node X stopped. Its samples went with it.",
     "node_silent": "Node X fell silent. Its samples are missing until it answers.",
     "node_back": "Node X answers again.",
-    "redis_away": "Redis was lost.",
-    "redis_back": "Redis is back.",
+    "redis_away": "The engine was lost.",
+    "redis_back": "The engine is back.",
     "mass_disconnect": "1,200 connections ended at about the same time.",
     "slow_clients": "1,200 clients were closed because they did not read fast enough.",
     "refused": "1,200 connections were refused, because of a limit or of overload.",
@@ -265,7 +265,7 @@ def test_what_operators_did_is_among_the_events_with_who_did_it(
 
     acts = [f"Blocked: {MARKUP}", "Disconnected: 17", "Published: a, b, c and 1 more"]
     content = page(admin_client, "events")
-    assert rows(content) == [*acts, "Redis was lost."]
+    assert rows(content) == [*acts, "The engine was lost."]
     assert content.count(page_path("log", operator="ada")) == len(acts)
     assert "secret" not in content
     assert rows(page(admin_client, "events", kind="operators", q="ADA")) == acts

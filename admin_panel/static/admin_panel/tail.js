@@ -77,7 +77,7 @@ export class Tail {
     setTimeout(() => this.#check(), CHECK_INTERVAL);
   }
 
-  /** Checks the service: the connection stays open while Redis is away, and nothing arrives. */
+  /** Checks the service: the connection stays open while the engine is away, and nothing arrives. */
   async #check() {
     if (!document.hidden && this.#client.state === "connected") {
       try {

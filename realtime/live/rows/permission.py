@@ -92,7 +92,7 @@ def invalidate(user: Any, channel: str = "") -> None:
 
     Raises:
         TypeError: `user` is neither a user nor an ID.
-        EngineUnavailable: Redis is away; this process has asked about its own clients.
+        EngineUnavailable: The engine is away; this process has asked about its own clients.
     """
     who, where = user_id(user), name(channel)
     serving.call(lambda member: member.ask_again(who, where), async_name="live.ainvalidate")

@@ -1,7 +1,7 @@
 """Blocked users, as a node knows them: their connections are closed, and new ones refused.
 
-Redis keeps the list of the service, and each node has a copy of it in memory, so that no client
-waits for Redis, and a user stays blocked while Redis is away.
+The engine keeps the list of the service, and each node has a copy of it in memory, so that no
+client waits for the engine, and a user stays blocked while the engine is away.
 
     start ──► the list is read ──► every INTERVAL: has its version changed? ──yes──► it is read
                                                  ▲
@@ -10,10 +10,10 @@ waits for Redis, and a user stays blocked while Redis is away.
 A control message may be lost, late, or older than the list. Reading the list makes up for all of
 these. What control messages change while it is read counts on top of it.
 
-Redis may lose the list, or its last changes: it comes back empty, with an old dump, or as a replica
-that had not got them. The version tells: it is that of another list, or lower than the newest one
-that the node knows. Then nodes write back what they know and the list lacks. A user who was
-unblocked at that time may be blocked again: better that than to let in a user who is blocked.
+The engine may lose the list, or its last changes: it comes back empty, with an old dump, or as a
+replica that had not got them. The version tells: it is that of another list, or lower than the
+newest one that the node knows. Then nodes write back what they know and the list lacks. A user who
+was unblocked at that time may be blocked again: better that than to let in a user who is blocked.
 
 Without a cluster the copy is the list.
 """
@@ -121,10 +121,10 @@ class Blocks:
         """Read the list, before the node serves.
 
         Raises:
-            EngineUnavailable: Redis did not answer, or refused.
+            EngineUnavailable: The engine did not answer, or refused.
         """
         if self._shared is not None:
-            self._is_checking = True  # Redis may come back meanwhile, which has nodes check
+            self._is_checking = True  # the engine may come back meanwhile, which has nodes check
             try:
                 await self._read()
             finally:
@@ -155,7 +155,7 @@ class Blocks:
         try:
             listed = await self._shared.blocked(known)
             if listed is not None and (lost := self._lost(listed)):
-                logger.warning("Redis lost blocked users, and gets them back: %d", len(lost))
+                logger.warning("The engine lost blocked users, and gets them back: %d", len(lost))
                 await self._shared.block(lost)
                 listed = await self._shared.blocked()
             changed = self._changed
@@ -176,7 +176,8 @@ class Blocks:
             self._close(user)
 
     def _lost(self, listed: BlockList) -> dict[UserID, float]:
-        """Return the blocks that Redis had, and the list that was read has not, or not as long."""
+        """Return the blocks that the engine had, and the list that was read has not, or not as
+        long."""
         if not self._newest.made or (
             listed.version.made == self._newest.made and listed.version >= self._newest
         ):

@@ -1,10 +1,10 @@
 """Connections of a user over all nodes, for the option `user_connection_limit`.
 
-No connect waits for Redis: a node refuses by its own count. About once a second it tells Redis how
-many connections its users have, and learns how many of them have a place. Redis gives places in one
-step, so of two nodes that ask for the last one, one gets it.
+No connect waits for the engine: a node refuses by its own count. About once a second it tells the
+engine how many connections its users have, and learns how many of them have a place. The engine
+gives places in one step, so of two nodes that ask for the last one, one gets it.
 
-    connect, close ──► changed ──► every INTERVAL: counts to Redis
+    connect, close ──► changed ──► every INTERVAL: counts to the engine
                                      │        ▲
         all have a place ◄───────────┤        │ asked again every INTERVAL
                                      └──► the user is *beyond* the limit
@@ -16,11 +16,11 @@ Patience, because client libraries do not come back after this disconnect. Two t
 for it: a node that died has its places until its heartbeats are overdue, and a page that is loaded
 anew may have its old connection at another node, which tells of its end within INTERVAL.
 
-A user stays beyond until Redis has room, or no connection was too many for REMEMBERED, so another
-attempt soon after has no patience of its own.
+A user stays beyond until the engine has room, or no connection was too many for REMEMBERED, so
+another attempt soon after has no patience of its own.
 
-While Redis is away, each node goes on by its own counts, and patience begins anew after that. A
-node whose places Redis has lost, or may have lost, tells all of its counts again.
+While the engine is away, each node goes on by its own counts, and patience begins anew after that.
+A node whose places the engine has lost, or may have lost, tells all of its counts again.
 
 Memory: a number for each user with connections here, and an entry for each that is beyond.
 """
@@ -46,7 +46,7 @@ PATIENCE = HEARTBEAT_LIFETIME + 5.0
 REMEMBERED = 60.0
 """Seconds for which a user without a connection too many counts as beyond, if there is no room."""
 USERS_PER_CALL = 200
-"""Users in one script. Redis runs nothing else meanwhile."""
+"""Users in one call. Redis runs nothing else meanwhile."""
 
 
 class _Beyond:
@@ -73,14 +73,14 @@ class UserConnections:
         self._shared = limits
         self._timer = context.timers.timer(self._look)
         self._changed: set[UserID] = set()
-        """Users with another count than Redis knows."""
+        """Users with another count than the engine knows."""
         self._places: dict[UserID, int] = {}
-        """What Redis gave to users here."""
+        """What the engine gave to users here."""
         self._beyond: dict[UserID, _Beyond] = {}
         self._is_known = True
-        """Whether Redis has these places, as far as the node knows."""
+        """Whether the engine has these places, as far as the node knows."""
         self._clears = False
-        """Whether Redis had others, which have to go."""
+        """Whether the engine had others, which have to go."""
         self._is_telling = False
         self._told_at = 0.0
         """Monotonic seconds."""
@@ -94,7 +94,7 @@ class UserConnections:
         self._changed.add(user)
 
     def forget(self) -> None:
-        """Tell everything again: Redis may have lost it."""
+        """Tell everything again: the engine may have lost it."""
         self._is_known = False
 
     def _look(self) -> None:
@@ -107,7 +107,7 @@ class UserConnections:
             self._context.spawn(self._tell())
 
     async def _tell(self) -> None:
-        """Tell Redis the counts that it does not know, and learn of places. Never raises."""
+        """Tell the engine the counts that it does not know, and learn of places. Never raises."""
         users = self._changed | self._beyond.keys()
         if not self._is_known:
             users |= self._places.keys() | self._hub.users.keys()

@@ -70,7 +70,7 @@ class UserLimits:
             self._connections.start()
 
     def on_resumed(self) -> None:
-        """Take into account that Redis may have lost what the node wrote."""
+        """Take into account that the engine may have lost what the node wrote."""
         if self._connections is not None:
             self._connections.forget()
 

@@ -1,15 +1,15 @@
 """Rates of the commands of a user: over all connections, and all nodes.
 
-Each node counts by itself, and answers by its own counts: no command waits for Redis. About once a
-second it adds what users took to their debts in Redis, and learns what they took elsewhere:
+Each node counts by itself, and answers by its own counts: no command waits for an engine. About
+once a second it adds what users took to their debts there, and learns what they took elsewhere:
 
     a command ──► the user's debt here ──► within the rate: it runs; beyond: as in `command_rates`
                         │        ▲
-      every INTERVAL: what was taken, to Redis ──► what all nodes count: the debt here is raised
+      every INTERVAL: what was taken, to the engine ──► what all nodes count: the debt here grows
 
-While Redis is away, each node goes on by its own counts. A user who goes from node to node may take
-a burst at each of them, before they have heard of each other; that is a debt, too, and has to end
-before the user may go on.
+While the engine is away, each node goes on by its own counts. A user who goes from node to node may
+take a burst at each of them, before they have heard of each other; that is a debt, too, and has to
+end before the user may go on.
 
 Memory: one `UserDebts` for each user with connections who sent a command, and for each user whose
 debt is not over. Anonymous clients have no user, and no rate but their own.
@@ -35,11 +35,11 @@ INTERVAL = 1.0
 """Seconds from one look at the debts to the next."""
 SILENT_SHARE = 20
 """A user who takes less than this part of a rate in an interval is not reported to other nodes:
-with thousands of users who send a little, that would be work for Redis, and change nothing."""
+with thousands of users who send a little, that would be work for the engine, and change nothing."""
 MAX_AHEAD = 60.0
 """Seconds for which a user who took too much at several nodes may have to wait at most."""
 DEBTS_PER_CALL = 200
-"""Debts added by one script. Redis runs nothing else meanwhile."""
+"""Debts added by one call. Redis runs nothing else meanwhile."""
 
 
 class UserDebts:
@@ -157,7 +157,7 @@ class UserRates:
             self._counted_since = now
 
     async def _tell(self, taken: list[_Taken], elapsed: float) -> None:
-        """Add what was taken to the debts in Redis, and take over what they are. Never raises.
+        """Add what was taken to the debts of all nodes, and take over what they are. Never raises.
 
         Args:
             taken: in the last `elapsed` seconds.
@@ -188,7 +188,7 @@ class UserRates:
             elapsed,
         )
         for (debts, number, _), seconds in zip(taken, left, strict=True):
-            # Redis does not know of those since then
+            # the engine does not know of those since then
             debt_end = began + seconds + debts.taken[number] * self._rates[number].interval
             if debt_end > debts.ends[number]:
                 debts.ends[number] = debt_end

@@ -19,7 +19,7 @@ register = template.Library()
 
 @register.simple_tag
 def online_count(channel: str) -> int | str:
-    """Return the number of users in a channel with presence; "" while Redis is away.
+    """Return the number of users in a channel with presence; "" while the engine is away.
 
     The page is as old as its cache. Anonymous visitors count as one user.
     """

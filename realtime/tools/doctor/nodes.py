@@ -16,7 +16,7 @@ CONNECTIONS = 10
 
 ONE_PROCESS = (
     "The memory engine is for one process: publications do not reach clients of the others. Set"
-    " redis_url, or run one process (uvicorn and granian: --workers 1)."
+    " redis_url, or engine to postgresql, or run one process (uvicorn and granian: --workers 1)."
 )
 
 
@@ -27,7 +27,7 @@ def checks(service: RunningService) -> Iterator[DoctorCheck]:
 
 
 def processes(service: RunningService) -> Finding:
-    """Check that the processes know each other, and use the Redis of these settings."""
+    """Check that the processes know each other, and use the engine of these settings."""
     if not service.api_is_open:
         return skip("the server API is closed, so the processes cannot be counted")
     if service.info.status != 200:

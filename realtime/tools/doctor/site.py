@@ -51,7 +51,7 @@ def pending(rows: PendingRows) -> Finding:
         return warn(
             f"{count(overview.waiting, 'durable publication')} waiting, the oldest for"
             f" {overview.oldest:.0f} s",
-            "Any process that serves clients publishes them: see its log, and Redis.",
+            "Any process that serves clients publishes them: see its log, and the engine's.",
         )
     if overview.parked:
         return warn(

@@ -48,7 +48,7 @@ The owner may have to handle earlier frames first. The relay node asks meanwhile
 is alive."""
 LISTS_DOUBTFUL = 10.0
 """Seconds after an outage of the engine in which a node or a session may be missing in its lists,
-because Redis has lost them and the owners have not listed them again."""
+because the engine has lost them and the owners have not listed them again."""
 UNWATCHED_TIMEOUT = 2 * WATCH_INTERVAL + ANSWER_TIMEOUT
 """Seconds without Watch after which the owner gives up a remote receiver."""
 
@@ -224,7 +224,7 @@ async def in_time(began: float) -> AsyncIterator[None]:
         async with asyncio.timeout_at(began + DELIVER_TIMEOUT):
             yield
     except TimeoutError:
-        raise EngineUnavailable("the other node, or Redis, did not answer in time") from None
+        raise EngineUnavailable("the other node, or the engine, did not answer in time") from None
 
 
 async def answer_at_once(yes: bool) -> bytes:

@@ -67,9 +67,9 @@ def test_whether_the_service_is_healthy_and_was_is_told_with_one_click(overview:
     assert texts(overview, "#panel-health strong") == ["Healthy"]
     marks = texts(overview, ".panel-marks li")
     assert [mark[9:] for mark in marks][:3] == [
-        "Redis was lost.",
+        "The engine was lost.",
         "300 connections ended at about the same time.",
-        "Redis is back.",
+        "The engine is back.",
     ]
 
     overview.find_element(By.LINK_TEXT, "All events").click()

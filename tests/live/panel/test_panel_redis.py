@@ -110,7 +110,7 @@ async def test_users_who_are_online_count_once_however_many_nodes_have_them(
 def test_both_nodes_and_the_round_trip_to_redis_are_shown(operator: httpx.Client) -> None:
     wait_until(lambda: "<dt>Nodes</dt><dd>2</dd>" in text(operator), what="two nodes")
     html = text(operator)
-    assert "Redis round trip" in html
+    assert "Engine round trip" in html
     table = html.partition('id="nodes"')[2]
     assert table.partition("<tbody>")[2].partition("</tbody>")[0].count("<tr") == 2
 
