@@ -53,7 +53,13 @@ DEPLOYMENT = MANIFESTS["Deployment"]["spec"]
 POD = DEPLOYMENT["template"]["spec"]
 [CONTAINER] = POD["containers"]
 [MIGRATION] = POD["initContainers"]
-COMPOSE = read("compose.yaml")
+COMPOSE_FILES = ("compose.yaml", "compose.postgresql.yaml")
+COMPOSE, WITHOUT_REDIS = map(read, COMPOSE_FILES)
+SERVICES = [
+    pytest.param(service, id=f"{name} {each}")
+    for name, kit in zip(COMPOSE_FILES, (COMPOSE, WITHOUT_REDIS), strict=True)
+    for each, service in kit["services"].items()
+]
 UNIT = (KIT / "systemd" / "realtime.service").read_text()
 NGINX = (KIT / "nginx" / "site.conf").read_text()
 
@@ -71,7 +77,9 @@ def test_options_and_settings_exist(path: Path) -> None:
 
 
 SECRETS = [f"SERVICE_{name.upper()}" for name, option in CONFIG_FIELDS.items() if not option.repr]
-SECRETS += ["DJANGO_SECRET_KEY", "REDIS_PASSWORD", "REDISCLI_AUTH"]
+SECRETS += ["DJANGO_SECRET_KEY", "DJANGO_DATABASE"]
+SECRETS += ["REDIS_PASSWORD", "REDISCLI_AUTH", "POSTGRES_PASSWORD"]
+WITHOUT_PASSWORD = ("", "redis://:@redis:6379/0", "postgresql://site:@postgres:5432/site")
 
 
 @ANY_FILE
@@ -79,7 +87,7 @@ def test_no_secret_has_a_value(path: Path) -> None:
     given = re.findall(rf"\b({'|'.join(SECRETS)})[:=] *(\S.*)", path.read_text())
     for name, value in given:
         # from the environment, without a default; of a URL no more than the password is secret
-        assert re.sub(r"\$\{[A-Z_]+:\?[^}]*\}", "", value) in ("", "redis://:@redis:6379/0"), name
+        assert re.sub(r"\$\{[A-Z_]+:\?[^}]*\}", "", value) in WITHOUT_PASSWORD, name
 
 
 def test_each_secret_of_compose_is_made(tmp_path: Path) -> None:
@@ -89,7 +97,8 @@ def test_each_secret_of_compose_is_made(tmp_path: Path) -> None:
     ]
 
     values = [dict(line.split("=") for line in text.splitlines()) for text in made]
-    needed = set(re.findall(r"\$\{([A-Z_]+):\?", (KIT / "compose.yaml").read_text()))
+    texts = [(KIT / name).read_text() for name in COMPOSE_FILES]
+    needed = set(re.findall(r"\$\{([A-Z_]+):\?", "".join(texts)))
     assert set(values[0]) == needed
     assert all(re.fullmatch("[0-9a-f]{64}", value) for value in values[0].values())
     assert not set(values[0].values()) & set(values[1].values())
@@ -244,14 +253,33 @@ def test_pods_take_connections_of_the_proxy_and_of_prometheus_alone() -> None:
     assert rule["ports"] == [{"port": CONTAINER["ports"][0]["name"]}]
 
 
-@pytest.mark.parametrize("name", COMPOSE["services"])
-def test_service_of_compose_has_no_rights_that_it_does_not_need(name: str) -> None:
-    service = COMPOSE["services"][name]
+def test_compose_file_without_redis_is_the_other_one_over_postgresql() -> None:
+    ours, other = WITHOUT_REDIS["services"], COMPOSE["services"]
+    variables, others = (dict(kit["x-site"]["environment"]) for kit in (WITHOUT_REDIS, COMPOSE))
+
+    assert ours.keys() - other.keys() == {"postgres"}
+    assert other.keys() - ours.keys() == {"redis"}
+    assert variables.pop("SERVICE_ENGINE") == "postgresql"
+    assert variables.pop("DJANGO_DATABASE")
+    assert others.pop("SERVICE_REDIS_URL")
+    assert variables == others
+    assert ours["nginx"] == other["nginx"]
+    for name in ("migrate", "site"):
+        differ = {"environment", "depends_on"}
+        assert {key: value for key, value in ours[name].items() if key not in differ} == {
+            key: value for key, value in other[name].items() if key not in differ
+        }
+        assert ours[name]["depends_on"]["postgres"] == {"condition": "service_healthy"}
+
+
+@pytest.mark.parametrize("service", SERVICES)
+def test_service_of_compose_has_no_rights_that_it_does_not_need(service: dict[str, Any]) -> None:
     assert service["read_only"] is True
     assert service["cap_drop"] == ["ALL"]
     assert service["security_opt"] == ["no-new-privileges:true"]
     # it listens on port 80, and its master starts workers of another user
-    needed = {"CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID"} if name == "nginx" else set()
+    is_nginx = service.get("image", "").startswith("nginx:")
+    needed = {"CHOWN", "NET_BIND_SERVICE", "SETGID", "SETUID"} if is_nginx else set()
     assert {*service.get("cap_add", [])} == needed
     assert service.get("privileged") is None
 
