@@ -71,7 +71,7 @@ class PanelServer:
         """
         self._log = log
         self._application = application
-        self._environment = {
+        self.environment = {
             "DJANGO_SETTINGS_MODULE": "messaging_project.settings",
             "DJANGO_DATA_DIR": str(site),
             "SERVICE_API_KEY": API_KEY,
@@ -80,14 +80,14 @@ class PanelServer:
             **environment,
         }
         if redis_url:
-            self._environment["SERVICE_REDIS_URL"] = redis_url
+            self.environment["SERVICE_REDIS_URL"] = redis_url
         self._port = free_port()
         self.server = self._start()
 
     def _start(self) -> Server:
         return Server(
             self._log,
-            environment=self._environment,
+            environment=self.environment,
             port=self._port,
             application=self._application,
         )

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from email.utils import parsedate_to_datetime
 from functools import partial
 
 from realtime.auth.issue import unnamed_party
 from realtime.config import origins
+from realtime.config.options import Config
 from realtime.engine import factory
 from realtime.errors import DisconnectBadRequest, DisconnectInvalidToken, TokenExpired
 from realtime.monitoring.application import READY
@@ -285,6 +287,30 @@ def judge_skew(skew: float, whose: str) -> Finding:
     found = f"{whose} is {abs(skew):.0f} s {direction} the one here"
     advice = "Tokens expire early or late: run NTP on all machines."
     return warn(found, advice) if abs(skew) < SKEW_FAIL else fail(found, advice)
+
+
+def judge_clock(config: Config, server: str, read: Callable[[], float]) -> Finding:
+    """Compare the clock of the server of the engine with the one here.
+
+    Positions of pages allow a difference of `page_margin`; above half of it is little reserve. A
+    smaller difference than the question took is not known to be one.
+
+    Args:
+        server: its name.
+        read: returns its Unix time.
+    """
+    before = time.time()
+    there = read()
+    after = time.time()
+    skew = there - (before + after) / 2
+    finding = judge_skew(skew, f"the clock of {server}")
+    if finding.status == "ok" and abs(skew) > max(config.page_margin / 2, after - before):
+        return warn(
+            f"the clock of {server} differs by {abs(skew):.1f} s from the one here, more than half"
+            f" of page_margin ({config.page_margin:g} s)",
+            "Run NTP on all machines, or raise page_margin: pages may miss publications.",
+        )
+    return finding
 
 
 def _skew_by_token(service: RunningService) -> float | None:

@@ -13,6 +13,7 @@ from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.serving import run_by_hand, serving
 from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, warn
+from realtime.tools.doctor.network import judge_clock
 
 MIN_VERSION = 14
 TRIPS = 20
@@ -27,6 +28,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 _VERSION = "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
 _TABLES = "SELECT has_table_privilege('{schema}.stream', 'INSERT'), {schema}.now_ms()"
 _ROLE = "SELECT pg_is_in_recovery()"
+_TIME = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _COMMIT = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
 _CONNECTIONS = """
 SELECT count(*)::int, current_setting('max_connections')::int FROM pg_stat_activity
@@ -56,6 +58,7 @@ def checks(config: Config) -> Iterator[DoctorCheck]:
             ("latency", latency),
             ("commits", commits),
             ("connections", connections),
+            ("clock", partial(clock, config)),
         ):
             yield DoctorCheck(f"postgresql {what}", partial(check, ask))
 
@@ -130,3 +133,13 @@ def connections(ask: Ask) -> Finding:
     if used > most * FEW_CONNECTIONS:
         return warn(found, "Raise max_connections: each node takes up to six.")
     return ok(found)
+
+
+def clock(config: Config, ask: Ask) -> Finding:
+    """Check the clock by which presence expires, and publications have their time."""
+
+    def read() -> float:
+        ((seconds,),) = ask(_TIME)
+        return float(seconds)
+
+    return judge_clock(config, "PostgreSQL", read)

@@ -19,7 +19,7 @@ from realtime.errors import EngineUnavailable
 from realtime.redis.redirects import Redirected
 from realtime.serving import serving
 from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
-from realtime.tools.doctor.network import judge_skew
+from realtime.tools.doctor.network import judge_clock
 
 MIN_VERSION = (6, 2)
 """The oldest version that is tested."""
@@ -220,20 +220,10 @@ def _limits(reply: list[bytes]) -> dict[str, tuple[int, int, int]]:
 
 
 def clock(config: Config, shard: Shard) -> Finding:
-    """Check that its clock, by which presence expires, agrees with the one here.
+    """Check the clock by which presence expires, and publications have their time."""
 
-    Positions of pages allow a difference of `page_margin`; above half of it is little reserve. A
-    smaller difference than the question took is not known to be one.
-    """
-    before = time.time()
-    seconds, micros = shard.run("TIME")
-    after = time.time()
-    skew = int(seconds) + int(micros) / 1e6 - (before + after) / 2
-    finding = judge_skew(skew, "the clock of Redis")
-    if finding.status == "ok" and abs(skew) > max(config.page_margin / 2, after - before):
-        return warn(
-            f"the clock of Redis differs by {abs(skew):.1f} s from the one here, more than half"
-            f" of page_margin ({config.page_margin:g} s)",
-            "Run NTP on all machines, or raise page_margin: pages may miss publications.",
-        )
-    return finding
+    def read() -> float:
+        seconds, micros = shard.run("TIME")
+        return int(seconds) + int(micros) / 1e6
+
+    return judge_clock(config, "Redis", read)

@@ -23,6 +23,7 @@ CHECKS = [
     "postgresql latency",
     "postgresql commits",
     "postgresql connections",
+    "postgresql clock",
 ]
 
 
