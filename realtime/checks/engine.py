@@ -24,10 +24,7 @@ def check_channel_layer(report: Report) -> Found:
         )
 
 
-@check(
-    "realtime.W008",
-    "Set redis_url, or engine to postgresql, or silence realtime.W008 if the site has one process.",
-)
+@check("realtime.W008", "Set redis_url or engine; silence realtime.W008 for one process only.")
 def check_memory_engine(report: Report) -> Found:
     """W008: the site has a Redis channel layer, but the engine is memory."""
     redis_layers = [
