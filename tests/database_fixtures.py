@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
+from django.db import connections
+from pytest_django import DjangoDbBlocker
 
-from tests.database_server import DatabaseServer, MariaDB, Postgres
+from realtime.config import sources
+from tests.database_server import DatabaseServer, MariaDB, Postgres, QuickPostgres
+from tests.site_database import SITE, SiteDatabase
 
 
 @pytest.fixture(scope="session", params=[Postgres, MariaDB], ids=lambda kind: kind.name)
@@ -16,3 +20,31 @@ def database_server(
 ) -> DatabaseServer:
     """A server of each kind."""
     return start_database(request.param)
+
+
+@pytest.fixture(scope="session")
+def site_server(
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> DatabaseServer:
+    """A PostgreSQL for sites."""
+    return start_database(QuickPostgres)
+
+
+@pytest.fixture
+def site_database(
+    site_server: DatabaseServer, unique: str, django_db_blocker: DjangoDbBlocker
+) -> Iterator[SiteDatabase]:
+    """A database that site and engine share: without the tables of the engine."""
+    with django_db_blocker.unblock():
+        entry = connections["default"].settings_dict | {"OPTIONS": {}} | site_server.settings
+        connections.settings[SITE] = entry
+        database = SiteDatabase(site_server, unique)
+        database.override()
+        yield database
+        sources.configuration.override()
+        with site_server.connect() as connection:
+            connection.execute("DROP TABLE IF EXISTS realtime_pending")
+            connection.execute("DROP TABLE IF EXISTS realtime_pending_relay")
+            connection.execute("DROP TABLE IF EXISTS django_migrations")
+        connections[SITE].close()
+        del connections.settings[SITE], connections[SITE]

@@ -113,6 +113,7 @@ DJANGO_SIDE = (
     "realtime.server_api.transactions",
     "realtime.server_api.durable",
     "realtime.server_api.online",
+    "realtime.database",
     "realtime.pending",
     "realtime.online",
     "realtime.live",

@@ -23,6 +23,7 @@ INSTALLED_APPS = [
     "channels",
     "rest_framework",
     "realtime",
+    "realtime.database",
     "realtime.pending",
     "realtime.online",
     "realtime.live",

@@ -14,6 +14,7 @@ OUTSIDE = (
     "operators",
     "tools",
     "testing",
+    "database",
     "pending",
     "online",
     "live",

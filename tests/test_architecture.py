@@ -24,6 +24,7 @@ ROOMS = (
     "realtime.urls",
     "realtime.views",
     # optional apps: a site adds them, and nothing imports them
+    "realtime.database",
     "realtime.pending",
     "realtime.online",
     "realtime.live",
@@ -96,6 +97,7 @@ WALLS = {
     "realtime.operators": ("realtime.serving", "realtime.tools", "admin_panel"),
     "realtime.tools": ("realtime.management.commands.realtime",),
     "realtime.testing": (),
+    "realtime.database": (),
     "realtime.pending": (),
     "realtime.online": (),
     "realtime.live": (),
@@ -129,7 +131,13 @@ LONGER = {
 LINES_OF_AN_APP = 800
 """Without migrations, and without comments, docstrings and blank lines."""
 
-OPTIONAL_APPS = ("realtime.pending", "realtime.online", "realtime.live", "realtime.debug")
+OPTIONAL_APPS = (
+    "realtime.database",
+    "realtime.pending",
+    "realtime.online",
+    "realtime.live",
+    "realtime.debug",
+)
 ROOMS_OF_APPS = (
     "realtime.live.rows",
     "realtime.live.rows.follows",

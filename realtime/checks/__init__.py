@@ -44,7 +44,10 @@ from realtime.config.parts import check_service
 
 TAG = "realtime"
 
-DATABASE_CHECKS: Sequence[Callable[..., list[CheckMessage]]] = (installed.check_pending,)
+DATABASE_CHECKS: Sequence[Callable[..., list[CheckMessage]]] = (
+    installed.check_pending,
+    installed.check_tables,
+)
 """Those that query databases; Django runs them for `check --database` and `migrate`."""
 
 OF_SOURCES = (

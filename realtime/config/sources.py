@@ -190,6 +190,13 @@ def redis_prefix(config: Config) -> str:
     return f"realtime-{digest[:8]}"
 
 
+def engine_database(config: Config) -> str | None:
+    """Return the entry of DATABASES that the engine uses; None: it uses none of them."""
+    if not uses_postgresql(config) or config.database_url:
+        return None
+    return config.database or DEFAULT_DB_ALIAS
+
+
 def database_parameters(alias: str) -> dict[str, Any]:
     """Return the parameters of libpq for an entry of DATABASES; "": the default one.
 

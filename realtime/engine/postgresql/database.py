@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import psycopg
 from psycopg import errors
 
-from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, quoted
+from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, HINT, create, quoted
 from realtime.errors import EngineUnavailable, NoReply
 
 CONNECTIONS = 4
@@ -76,7 +76,7 @@ class Address(NamedTuple):
 
     def unavailable(self, error: BaseException) -> EngineUnavailable:
         """Return the error for a statement that was not run."""
-        hint = " Are the tables of the engine created?" if isinstance(error, _MISSING) else ""
+        hint = f" {HINT}." if isinstance(error, _MISSING) else ""
         return EngineUnavailable(f"PostgreSQL at {self.label}: {_reason(error)}.{hint}")
 
     def failed(self, error: BaseException) -> EngineUnavailable:
@@ -245,6 +245,19 @@ class BlockingDatabase:
                 _close_all(idle)
             places.release()
         return rows
+
+    def create_tables(self) -> None:
+        """Create the tables and functions, or those of this version in place of others.
+
+        Raises:
+            EngineUnavailable: PostgreSQL is away or refuses.
+        """
+        options = self.address._replace(pooled=True).options()  # no time limit
+        try:
+            with psycopg.connect(**options) as connection:
+                create(connection, self.address.schema)
+        except psycopg.Error as error:
+            raise self.address.unavailable(error) from None
 
     def _connection(self, idle: list[BlockingConnection]) -> BlockingConnection:
         while True:

@@ -10,6 +10,7 @@ from statistics import median
 from typing import Any
 
 from realtime.config.options import Config
+from realtime.engine.postgresql import schema
 from realtime.errors import EngineUnavailable
 from realtime.serving import run_by_hand, serving
 from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, warn
@@ -26,7 +27,7 @@ Ask = Callable[[str], list[tuple[Any, ...]]]
 """Runs a statement and returns its rows; raises EngineUnavailable."""
 
 _VERSION = "SELECT current_setting('server_version'), current_setting('server_version_num')::int"
-_TABLES = "SELECT has_table_privilege('{schema}.stream', 'INSERT'), {schema}.now_ms()"
+_TABLES = f"SELECT has_table_privilege('{{schema}}.stream', 'INSERT'), ({schema.VERSION})"
 _ROLE = "SELECT pg_is_in_recovery()"
 _TIME = "SELECT extract(epoch FROM clock_timestamp())::float8"
 _COMMIT = "SELECT current_setting('fsync'), current_setting('synchronous_commit')"
@@ -87,14 +88,13 @@ def role(ask: Ask) -> Finding:
 def tables(ask: Ask) -> Finding:
     """Check that the tables of the engine are there, and that it may write to them."""
     try:
-        ((may_write, _),) = ask(_TABLES)
+        ((may_write, version),) = ask(_TABLES)
     except EngineUnavailable as error:
-        return fail(
-            str(error),
-            "Create the tables in a migration: see docs/postgresql.md; or correct database_schema.",
-        )
+        return fail(str(error), f"{schema.HINT}; or correct database_schema.")
     if not may_write:
         return fail("the user may not write to the tables", "Grant INSERT, UPDATE and DELETE.")
+    if version != schema.version():
+        return fail("the tables and functions are of another version", f"{schema.HINT}.")
     return ok("the tables of the engine are there")
 
 

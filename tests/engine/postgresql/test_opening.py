@@ -57,7 +57,7 @@ async def test_site_without_tables_is_told(postgresql_server: DatabaseServer, un
     engine = Engines().of(config).engine(config)
     assert engine is not None
 
-    with pytest.raises(EngineUnavailable, match="Are the tables of the engine created") as raised:
+    with pytest.raises(EngineUnavailable, match=r"manage\.py realtime tables") as raised:
         await engine.start(RecordingReceiver(), "N1")
     assert "secret" not in str(raised.value)
 

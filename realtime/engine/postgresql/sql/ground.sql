@@ -2,6 +2,9 @@
 --
 -- Times are Unix ms. Names that clients or the site choose are bytea, UTF-8: text cannot hold NUL.
 
+-- One at a time: two that create a schema or replace a function at once would fail.
+SELECT pg_advisory_xact_lock(hashtextextended('{schema}.create', 0));
+
 CREATE SCHEMA IF NOT EXISTS {schema};
 
 -- The clock of everything that expires. Not now(): a transaction may have waited for a lock.

@@ -351,8 +351,9 @@ $$;
 
 -- Create the partitions of the next days, drop those older than `days`, and forget what has expired.
 -- One process at a time; the others have nothing to do, or wait for partitions that are missing.
+-- It has the rights of the owner of the tables, so that a user who serves need not own them.
 CREATE OR REPLACE FUNCTION {schema}.keep_house(days integer, fresh text, waits boolean) RETURNS void
-LANGUAGE plpgsql AS $$
+LANGUAGE plpgsql SECURITY DEFINER SET search_path = pg_catalog, pg_temp AS $$
 DECLARE
     now bigint := {schema}.now_ms();
     today integer := now / 86400000;

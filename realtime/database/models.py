@@ -1,0 +1,1 @@
+"""No models. Django reports the end of `migrate` to apps that have this module."""
