@@ -41,6 +41,7 @@ def site_database(
         database = SiteDatabase(site_server, unique)
         database.override()
         yield database
+        database.close()
         sources.configuration.override()
         with site_server.connect() as connection:
             connection.execute("DROP TABLE IF EXISTS realtime_pending")

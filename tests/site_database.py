@@ -8,7 +8,10 @@ from typing import Any
 from django.core.management import call_command
 
 from realtime.config import sources
+from realtime.engine.postgresql.database import BlockingDatabase
 from realtime.engine.postgresql.schema import quoted
+from realtime.engine.postgresql.streams import PostgreSQLStreams
+from realtime.serving import serving
 from tests.database_server import DatabaseServer
 
 SITE = "site"
@@ -32,13 +35,26 @@ class SiteDatabase:
 
     def override(self, **others: Any) -> None:
         """Set the options of this process."""
+        self.close()
         sources.configuration.override(**self.options | others)
+
+    def close(self) -> None:
+        """Close the connections of the engine in this process."""
+        for member in (serving._member, *serving._impatient.values()):
+            if member is not None and isinstance(member.broker, PostgreSQLStreams):
+                database = member.broker._database
+                assert isinstance(database, BlockingDatabase)
+                database.close()
 
     def migrate(self, app: str = "realtime_pending") -> str:
         """Run `migrate`. Return what it writes."""
         written = StringIO()
         call_command("migrate", app, database=SITE, stdout=written, no_color=True)
         return written.getvalue()
+
+    def keep_house(self) -> None:
+        """Create the partitions of these days."""
+        self.execute("SELECT {schema}.keep_house(8, 'e', true)")
 
     def execute(self, query: str) -> list[Any]:
         """Run a statement; `{schema}` stands for the schema of the engine. Return its rows."""

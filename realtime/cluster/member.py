@@ -34,7 +34,7 @@ from realtime.cluster.control import (
 )
 from realtime.cluster.survey import A, SurveyAnswer, SurveyQuestion, SurveyResult, collect
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import Outgoing, Published, Store
+from realtime.engine.base import Outgoing, Published, Store, Streams
 from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.once import Once
@@ -142,12 +142,14 @@ class Member:
         return published
 
     async def publish_many(
-        self, publications: Sequence[tuple[NewPublication, ChannelOptions]]
+        self,
+        publications: Sequence[tuple[NewPublication, ChannelOptions]],
+        streams: Streams | None = None,
     ) -> list[Published | EngineUnavailable]:
-        """Publish several; see `Streams.publish_many`."""
+        """Publish several; see `Streams.publish_many`. `streams`: in place of the broker's."""
         outgoing = [self._outgoing(new, options) for new, options in publications]
         with nullcontext(outgoing) if self.spans is None else self._span(outgoing) as traced:
-            results = await self.broker.publish_many(traced)
+            results = await (streams or self.broker).publish_many(traced)
         self.counters.published_by_server += sum(
             not isinstance(r, EngineUnavailable) for r in results
         )

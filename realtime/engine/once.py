@@ -18,7 +18,8 @@ class Once(NamedTuple):
     """An idempotency key: with the same key, a channel gets one publication.
 
     key: any text. Keys of different channels have nothing to do with each other.
-    lifetime: whole seconds for which the key is remembered, 1 to `MAX_ONCE_LIFETIME`.
+    lifetime: whole seconds for which the key is remembered, 1 to `MAX_ONCE_LIFETIME`;
+        0 in a transaction: only whether it was used is asked.
     number: of the publication, where the key is that of several. Such a key has nothing to do with
         the same text as the key of one publication.
     """

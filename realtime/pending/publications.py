@@ -53,8 +53,11 @@ def check_length(length: int) -> None:
         raise ValueError(f"a durable publication has at most {MAX_LENGTH} characters, not {length}")
 
 
-def publication_of(row: Pending) -> NewPublication:
-    """Return the publication that a row keeps; see `shards.due_rows`.
+def publication_of(row: Pending, lifetime: int = ONCE_LIFETIME) -> NewPublication:
+    """Return the publication that a row keeps; see `reading.due_rows`.
+
+    Args:
+        lifetime: of the key of the row, if the caller gave none.
 
     Raises:
         ValueError, TypeError: the row holds something else, or is too long.
@@ -62,7 +65,7 @@ def publication_of(row: Pending) -> NewPublication:
     check_length(row.length)
     data = payload.check(row.data.encode())
     new = _with_extras(NewPublication(row.channel, data), row.extras)
-    return new if new.once else replace(new, once=Once(row.key.hex, ONCE_LIFETIME))
+    return new if new.once else replace(new, once=Once(row.key.hex, lifetime))
 
 
 def _to_text(new: NewPublication) -> str:

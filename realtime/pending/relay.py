@@ -29,12 +29,13 @@ import threading
 import time
 import uuid
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 from django.db import connections
 from msgspec.structs import replace
 
 from realtime.cluster.member import NewPublication
+from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.engine import factory
 from realtime.engine.base import Published
@@ -43,13 +44,16 @@ from realtime.errors import EngineUnavailable, Error, InternalError, NotServing
 from realtime.metrics import Outage
 from realtime.pending import invalid_rows, reading, shards
 from realtime.pending.models import Pending, Relay, now
-from realtime.pending.publications import publication_of
+from realtime.pending.publications import ONCE_LIFETIME, publication_of
 from realtime.pending.retries import Refusals, is_refusal
 from realtime.pending.tables import Tables
 from realtime.pending.wake_ups import NOTIFICATION
 from realtime.server_api.durable import RelayCounters
 from realtime.server_api.operations import check_kept
-from realtime.serving import Serving
+from realtime.serving import Serving, run_by_hand
+
+if TYPE_CHECKING:
+    from realtime.engine.postgresql.within import StreamsWithin
 
 logger = logging.getLogger("realtime.pending")
 
@@ -62,10 +66,16 @@ INVALID_ROWS_INTERVAL = 60.0
 RETRY_PAUSE = 0.5
 """Seconds until the next attempt while the engine, or a database, is away."""
 
+APART = 60.0
+"""Seconds after a failure for which publications have a transaction of their own."""
+
 BATCH = 500
 """Rows of one round."""
 SHARDS_AT_ONCE = 8
 """Half of the shards: another relay can work on the others meanwhile."""
+
+
+Ready = tuple[NewPublication, ChannelOptions]
 
 
 class Round(NamedTuple):
@@ -129,6 +139,8 @@ class RelayThread(threading.Thread):
         """The same → monotonic seconds of the last attempt to take it."""
         self._invalid_rows_at: dict[str, float] = {}
         """Database → monotonic seconds from which it is looked through for invalid_rows."""
+        self._apart_until: dict[str, float] = {}
+        """Database → monotonic seconds until which rows are not published in its transactions."""
         self._unreadable: set[str] = set()
         """Databases in which a row could not be read."""
 
@@ -180,6 +192,7 @@ class RelayThread(threading.Thread):
                     self._unreadable.add(database)
                 self._tables.close(database)
             self._not_before[database] = time.monotonic() + RETRY_PAUSE
+            self._apart_until[database] = time.monotonic() + APART
             return RETRY_PAUSE
 
     def _park(self, count: int) -> None:
@@ -198,8 +211,11 @@ class RelayThread(threading.Thread):
             free.sort(key=lambda each: self._looked.get((database, each), 0.0))
             turn = free[:SHARDS_AT_ONCE]
             self._looked.update(((database, each), started) for each in turn)
-            with shards.taken(database, turn, self._owner) as taken:
-                worked = self._work(database, taken)
+            within = self._within(database)
+            with shards.taken(database, turn, self._owner, within is not None) as taken:
+                worked = self._work(database, taken, within)
+            if within is not None:
+                self._ring(within)
             for shard in set(turn) - worked:
                 self._busy[database, shard] = time.monotonic() + BUSY_PAUSE
             return 0.0
@@ -209,26 +225,59 @@ class RelayThread(threading.Thread):
             ((first - moment).total_seconds() for first in due.values()), default=LOOK_INTERVAL
         )
 
-    def _work(self, database: str, taken: Sequence[Relay]) -> set[int]:
-        """Relay rows of these shards. Return the shards that had any."""
+    def _within(self, database: str) -> StreamsWithin | None:
+        """Return the streams of the engine within the transactions of a database, if it has them.
+
+        After a failure the other way takes its place for a while: a role may lack rights, or
+        transactions be serializable.
+        """
+        config = self._serving.config()
+        is_there = sources.engine_database(config) == database
+        if not is_there or time.monotonic() < self._apart_until.get(database, 0.0):
+            return None
+        connections[database].ensure_connection()
+        return self._serving.engines(config).within(config, connections[database].connection)
+
+    def _ring(self, within: StreamsWithin) -> None:
+        try:
+            run_by_hand(within.ring())
+        except EngineUnavailable as error:
+            self._counters.failures += 1
+            logger.warning("Nodes learn later of pending publications: %s", error)
+
+    def _work(
+        self, database: str, taken: Sequence[Relay], within: StreamsWithin | None
+    ) -> set[int]:
+        """Relay rows of these shards. Return the shards that had any.
+
+        Args:
+            within: where to publish in the transaction that deletes the rows; None: apart from it.
+        """
         rows = reading.due_rows(database, taken, BATCH)
         if not rows:
             return set()
-        result = self._publish(rows)
+        result, ready = self._check(rows, ONCE_LIFETIME if within is None else 0)
+        if within is None:
+            result.outcomes.extend(self._publish(ready))
+        else:  # all of them, or nothing is committed
+            result.outcomes.extend(Published() for _ in ready)
         failed = self._settle(database, result)
         for shard in taken:
             if here := {name: at for name, (at, number) in failed.items() if number == shard.shard}:
                 shards.hold(database, shard, here)
+        if within is not None:  # at last: channels are locked until the commit
+            self._publish(ready, within)
+        self._counters.relayed += sum(isinstance(each, Published) for each in result.outcomes)
         return {row.shard for row in rows}
 
-    def _publish(self, rows: Sequence[Pending]) -> Round:
-        """Publish rows, in one round trip.
+    def _check(self, rows: Sequence[Pending], lifetime: int) -> tuple[Round, list[Ready]]:
+        """Refuse rows that cannot be published. Return the others, and what to publish.
 
-        Raises:
-            EngineUnavailable: none was published.
+        Args:
+            lifetime: of the keys of rows.
         """
         config = self._serving.config()
-        ready: list[tuple[NewPublication, ChannelOptions]] = []
+        ready: list[Ready] = []
         tried: list[Pending] = []
         refusals = Refusals()
         before: dict[str, Once | None] = {}
@@ -236,7 +285,7 @@ class RelayThread(threading.Thread):
             if row.channel in refusals.waiting:
                 continue
             try:
-                new = replace(publication_of(row), after=before.get(row.channel))
+                new = replace(publication_of(row, lifetime), after=before.get(row.channel))
                 ready.append((new, check_kept(new, config)))
             except (Error, ValueError, TypeError) as error:
                 refusals.add(row, error)
@@ -244,16 +293,27 @@ class RelayThread(threading.Thread):
                 tried.append(row)
                 if new.version is None:  # one that is not newer leaves no key
                     before[row.channel] = new.once
-        outcomes: list[Published | EngineUnavailable] = []
-        if ready:
-            try:
-                outcomes = self._serving.call(lambda member: member.publish_many(ready))
-            except (NotServing, InternalError) as error:
-                raise EngineUnavailable(str(error)) from error
+        return Round(tried, [], refusals), ready
+
+    def _publish(
+        self, ready: Sequence[Ready], within: StreamsWithin | None = None
+    ) -> Sequence[Published | EngineUnavailable]:
+        """Publish, in one round trip.
+
+        Raises:
+            EngineUnavailable: none was published.
+        """
+        if not ready:
+            return ()
+        try:
+            outcomes = self._serving.call(lambda member: member.publish_many(ready, within))
+        except (NotServing, InternalError) as error:
+            raise EngineUnavailable(str(error)) from error
         failures = [each for each in outcomes if isinstance(each, EngineUnavailable)]
-        if failures and len(failures) == len(outcomes) and not any(map(is_refusal, failures)):
+        is_away = len(failures) == len(outcomes) and not any(map(is_refusal, failures))
+        if failures and (is_away or within is not None):
             raise failures[0]
-        return Round(tried, outcomes, refusals)
+        return outcomes
 
     def _settle(self, database: str, result: Round) -> dict[str, tuple[float, int]]:
         """Delete what was published, and note refusals.
@@ -274,6 +334,5 @@ class RelayThread(threading.Thread):
                 waiting[row.channel] = time.time() + RETRY_PAUSE, row.shard
         if done:
             rows.filter(pk__in=done)._raw_delete(database)  # `delete` tells the site's receivers
-            self._counters.relayed += len(done)
         result.refusals.write(database, self._counters)
         return waiting | result.refusals.waiting

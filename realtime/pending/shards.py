@@ -29,27 +29,33 @@ def _set(name: str, value: str) -> Func:
     return Func(*values, function="set_config", output_field=TextField())
 
 
-_SETTINGS = {
+_IDLE = "idle_in_transaction_session_timeout"
+_APART = {
     "without_sync": _set("synchronous_commit", "off"),
-    "until_idle": _set("idle_in_transaction_session_timeout", "60s"),
+    "until_idle": _set(_IDLE, "60s"),
 }
-"""Of PostgreSQL, set by the query that locks: to commit without waiting for the disk, and to free
-the shards of a process that stands still."""
+_TOGETHER = {"until_idle": _set(_IDLE, "5s")}
+"""Of PostgreSQL, set by the query that locks: to commit without waiting for the disk, unless
+publications are in the commit, and to free the shards of a process that stands still: soon, if it
+may have locked channels."""
 
 
 @contextmanager
-def taken(database: str, shards: Sequence[int], owner: str) -> Iterator[list[Relay]]:
+def taken(
+    database: str, shards: Sequence[int], owner: str, together: bool = False
+) -> Iterator[list[Relay]]:
     """Take those of these shards that are free, until the end of the block.
 
     Args:
         owner: of the leases: a word that no other relay has.
+        together: publications are in the commit.
     """
     # not the end of a lease, which may be a time that Python does not have
     rows = Relay.objects.using(database).filter(shard__in=shards).only("shard", "held")
     if connections[database].features.has_select_for_update_skip_locked:
         with transaction.atomic(using=database):
             if connections[database].vendor == "postgresql":
-                rows = rows.annotate(**_SETTINGS)
+                rows = rows.annotate(**_TOGETHER if together else _APART)
             yield list(rows.select_for_update(skip_locked=True))
         return
     began = now()

@@ -29,7 +29,7 @@ from realtime.node.feed import ChannelFeed, encode
 from realtime.node.outbox import ClientOutbox
 from realtime.pending.models import Pending
 from realtime.pending.publications import publication_of
-from realtime.pending.relay import RelayThread, Round
+from realtime.pending.relay import RelayThread
 from realtime.protocol.messages import Publication, StreamPosition
 from realtime.redis.connection import Connection
 from realtime.redis.pool import BlockingPool
@@ -271,22 +271,21 @@ class _Stack(deque[bytes]):
 @contextmanager
 def _deleted_early() -> Iterator[None]:
     """A relay deletes rows, and publishes them then."""
-    publish = RelayThread._publish
+    check = RelayThread._check
 
-    def delete_first(relay: RelayThread, rows: Sequence[Pending]) -> Round:
-        if rows:
-            Pending.objects.filter(pk__in=[row.pk for row in rows]).delete()
-        return publish(relay, rows)
+    def delete_first(relay: RelayThread, rows: Sequence[Pending], lifetime: int) -> Any:
+        Pending.objects.filter(pk__in=[row.pk for row in rows]).delete()
+        return check(relay, rows, lifetime)
 
-    with mock.patch.object(RelayThread, "_publish", delete_first):
+    with mock.patch.object(RelayThread, "_check", delete_first):
         yield
 
 
 def _rows_without_keys() -> AbstractContextManager[Any]:
     """A row that is repeated is published again."""
 
-    def without_key(row: Pending) -> Any:
-        return replace(publication_of(row), once=None)
+    def without_key(row: Pending, lifetime: int) -> Any:
+        return replace(publication_of(row, lifetime), once=None)
 
     return mock.patch("realtime.pending.relay.publication_of", without_key)
 
