@@ -40,7 +40,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine import factory
 from realtime.engine.base import Published
 from realtime.engine.once import Once
-from realtime.errors import EngineUnavailable, Error, InternalError, NotServing
+from realtime.errors import EngineUnavailable, Error, InternalError, NoReply, NotServing
 from realtime.metrics import Outage
 from realtime.pending import invalid_rows, reading, shards
 from realtime.pending.models import Pending, Relay, now
@@ -67,7 +67,7 @@ RETRY_PAUSE = 0.5
 """Seconds until the next attempt while the engine, or a database, is away."""
 
 APART = 60.0
-"""Seconds after a failure for which publications have a transaction of their own."""
+"""Seconds after a refusal for which publications have a transaction of their own."""
 
 BATCH = 500
 """Rows of one round."""
@@ -192,7 +192,6 @@ class RelayThread(threading.Thread):
                     self._unreadable.add(database)
                 self._tables.close(database)
             self._not_before[database] = time.monotonic() + RETRY_PAUSE
-            self._apart_until[database] = time.monotonic() + APART
             return RETRY_PAUSE
 
     def _park(self, count: int) -> None:
@@ -228,7 +227,7 @@ class RelayThread(threading.Thread):
     def _within(self, database: str) -> StreamsWithin | None:
         """Return the streams of the engine within the transactions of a database, if it has them.
 
-        After a failure the other way takes its place for a while: a role may lack rights, or
+        After a refusal the other way takes its place for a while: a role may lack rights, or
         transactions be serializable.
         """
         config = self._serving.config()
@@ -266,7 +265,12 @@ class RelayThread(threading.Thread):
             if here := {name: at for name, (at, number) in failed.items() if number == shard.shard}:
                 shards.hold(database, shard, here)
         if within is not None:  # at last: channels are locked until the commit
-            self._publish(ready, within)
+            try:
+                self._publish(ready, within)
+            except EngineUnavailable as error:
+                if not isinstance(error, NoReply):
+                    self._apart_until[database] = time.monotonic() + APART
+                raise
         self._counters.relayed += sum(isinstance(each, Published) for each in result.outcomes)
         return {row.shard for row in rows}
 

@@ -28,6 +28,7 @@ django.setup()
 from django.db import DatabaseError, connection, transaction  # noqa: E402
 
 import realtime  # noqa: E402
+from realtime.engine.postgresql.within import _HeldRinger  # noqa: E402
 from realtime.pending.relay import RelayThread  # noqa: E402
 from realtime.pending.wake_ups import WakeUps  # noqa: E402
 from realtime.redis import blocking  # noqa: E402
@@ -127,8 +128,11 @@ MOMENTS = {
     "before": (RelayThread, "_publish"),
     "during": (blocking, "_read"),  # what is published has left, and no reply has been read
     "after": (RelayThread, "_settle"),
+    "within": (_HeldRinger, "ring"),  # published, deleted, and not committed
+    "committed": (RelayThread, "_ring"),
 }
-"""Where a relay dies: before, while or after it publishes rows."""
+"""Where a relay dies: before, while or after it publishes rows; in and after a transaction with
+streams."""
 
 
 def relay(deaths: float, surely_at: int, at: str = "after") -> None:

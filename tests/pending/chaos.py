@@ -34,14 +34,19 @@ FIRST_DEATHS = {"publish": 20, "relay": 1}
 class Chaos:
     """The servers, and the processes between them."""
 
-    def __init__(self, directory: Path, database: DatabaseServer, redis: RedisServer) -> None:
+    def __init__(
+        self, directory: Path, database: DatabaseServer, redis: RedisServer | None
+    ) -> None:
+        """`redis`: None: the engine uses the database."""
         self._database = database
         self._redis = redis
-        options = {
-            "redis_url": redis.url,
-            "redis_prefix": "chaos",
+        options: dict[str, Any] = {
             "namespaces": [{"name": "orders", "history_size": 1_000_000, "history_lifetime": 3600}],
         }
+        if redis is None:
+            options |= {"engine": "postgresql", "database_schema": "chaos"}
+        else:
+            options |= {"redis_url": redis.url, "redis_prefix": "chaos"}
         config = directory / "config.json"
         config.write_text(json.dumps(options))
         self.environment = os.environ | {
@@ -62,6 +67,9 @@ class Chaos:
         migrate = ["manage.py", "migrate", "realtime_pending", "-v0"]
         done = run_python(migrate, ROOT, self.environment)
         assert done.returncode == 0, done.stderr
+        if self._redis is None:
+            self.sql("SELECT chaos.keep_house(8, 'epoch', true)")  # as a node does
+            self.sql("DELETE FROM chaos.stream")  # of another test
         # the server of another test may have died between publishing rows and deleting them
         self.sql("DELETE FROM realtime_pending")
         self.sql("DROP TABLE IF EXISTS numbers")  # of another test
@@ -117,13 +125,13 @@ class Chaos:
                     if role == "publish" and actor is not None and committed >= total:
                         _kill([actor])
                 if steps and committed >= steps[0]:
-                    if len(steps) % 2 == 0:
+                    if len(steps) % 2 == 0 and self._redis is not None:
                         self._redis.kill()
                         back_at = time.monotonic() + outage
                     else:
                         self._database.restart()
                     steps.pop(0)
-                if back_at and time.monotonic() >= back_at:
+                if back_at and time.monotonic() >= back_at and self._redis is not None:
                     self._redis.start()
                     back_at = 0.0
                 time.sleep(0.1)

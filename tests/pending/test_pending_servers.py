@@ -123,3 +123,34 @@ def test_another_relay_goes_on_where_one_was_killed(
             trial.relayed()
 
             assert chaos.streams(CHANNELS) == trial.expected()
+
+
+@pytest.mark.timeout(600)
+def test_committed_publications_are_there_once_and_in_order_over_one_database(
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer], tmp_path: Path
+) -> None:
+    """Rows and streams are in one PostgreSQL, which waits for its disk and crashes."""
+    with closing(Chaos(tmp_path, start_database(Postgres), None)) as chaos:
+        chaos.prepare()
+        chaos.run(400, outage=0.0)
+        assert all(chaos.killed.values())
+        assert chaos.streams() == chaos.expected()
+        assert chaos.sql("SELECT count(*) FROM chaos.once") == [(0,)]
+
+
+@pytest.mark.parametrize("moment", ["before", "after", "within", "committed"])
+def test_another_relay_goes_on_where_one_was_killed_over_one_database(
+    site_server: DatabaseServer, tmp_path: Path, moment: str
+) -> None:
+    with closing(Chaos(tmp_path, site_server, None)) as chaos:
+        chaos.prepare()
+        with closing(TakeOver(chaos)) as trial:
+            victim = trial.relay(dies=moment)
+            trial.commit()
+            assert victim.process.wait(TIMEOUT) == -signal.SIGKILL
+            assert (trial.waiting() < len(CHANNELS)) == (moment == "committed")
+
+            trial.relay()
+            trial.relayed()
+
+            assert chaos.streams(CHANNELS) == trial.expected()

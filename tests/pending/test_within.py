@@ -12,7 +12,7 @@ from django.db import connections, transaction
 
 import realtime
 from realtime.engine.postgresql.streams import PostgreSQLStreams
-from realtime.engine.postgresql.within import StreamsWithin
+from realtime.engine.postgresql.within import StreamsWithin, _HeldRinger
 from realtime.errors import EngineUnavailable
 from realtime.pending.models import Pending, Relay
 from realtime.pending.publications import publication_of
@@ -91,6 +91,36 @@ def test_relay_that_fails_at_a_step_leaves_rows_and_streams_as_they_were(
     relaying.look()
     assert data("orders:1") == [1, 2]
     assert waiting() == 0
+
+
+@pytest.mark.parametrize("step", ["_settle", "_publish", "ring"])
+def test_server_that_ends_the_session_at_a_step_loses_and_repeats_nothing(
+    site: SiteDatabase, relaying: Relaying, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
+    """The last one is after the publications were made, and before the commit."""
+    publish("orders:1", 1, 2)
+    kind = RelayThread if step.startswith("_") else _HeldRinger
+    original = getattr(kind, step)
+    entered: list[str] = []
+
+    def end_sessions(*arguments: Any) -> Any:
+        if not entered:
+            entered.append(step)
+            site.execute(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                " WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()"
+            )
+        return original(*arguments)
+
+    monkeypatch.setattr(kind, step, end_sessions)
+    relaying.look(1)
+    assert entered == [step]
+    assert relaying.counters.failures == 1
+    relaying.rested()
+    relaying.look()
+    assert data("orders:1") == [1, 2]
+    assert waiting() == 0
+    assert keys_kept(site) == 0
 
 
 def test_row_that_another_way_has_published_is_not_published_again(

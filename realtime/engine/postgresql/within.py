@@ -10,9 +10,15 @@ from typing import Any
 
 import psycopg
 
-from realtime.engine.postgresql.database import Address, Row
+from realtime.engine.postgresql.database import Address, Refused, Row
 from realtime.engine.postgresql.rings import Message, Ringer
-from realtime.engine.postgresql.streams import Keeping, PostgreSQLStreams
+from realtime.engine.postgresql.streams import Keeping, PostgreSQLStreams, key
+from realtime.protocol.messages import ChannelName, StreamPosition
+
+_TOPS = (
+    "SELECT channel, top, epoch FROM {schema}.stream WHERE channel = ANY(%s::bytea[])"
+    " AND (expires IS NULL OR expires > {schema}.now_ms())"
+)
 
 
 class StreamsWithin(PostgreSQLStreams):
@@ -28,6 +34,20 @@ class StreamsWithin(PostgreSQLStreams):
         database = _SiteConnection(address, connection)
         self._held = _HeldRinger(database, polled)
         super().__init__(database, self._held, keeping)
+
+    async def is_snapshot(self) -> bool:
+        """Return whether all statements of the transaction see the same rows."""
+        ((isolation,),) = await self._database.fetch("SHOW transaction_isolation")
+        return isolation in ("repeatable read", "serializable")
+
+    async def tops(self, channels: Sequence[ChannelName]) -> dict[ChannelName, StreamPosition]:
+        """Return the positions of channels as the transaction sees them. Nothing is written.
+
+        A channel that has no stream yet is left out.
+        """
+        names = {key(channel): channel for channel in channels}
+        rows = await self._database.fetch(_TOPS, [*names])
+        return {names[name]: StreamPosition(*position) for name, *position in rows}
 
     async def ring(self) -> None:
         """Notify the nodes, after the commit.
@@ -50,8 +70,11 @@ class _SiteConnection:
             cursor: psycopg.Cursor[Row] = psycopg.Cursor(self._connection)
             cursor.execute(self.address.text(query), arguments, binary=True)
             return cursor.fetchall() if cursor.description else []
-        except psycopg.Error as error:  # not Refused: there is nothing to repeat
-            raise self.address.unavailable(error) from None
+        except psycopg.Error as error:
+            failed = self.address.failed(error)
+            if isinstance(failed, Refused):  # the transaction is lost: there is nothing to repeat
+                failed = self.address.unavailable(error)
+            raise failed from None
 
 
 class _HeldRinger(Ringer):
