@@ -9,6 +9,9 @@ The time is that of the host, and publications have that of the engine. `page_ma
 so that clocks may differ by as much. An engine that is away costs a page at most three times
 `READ_TIMEOUT`, and then nothing for `RETRY_DELAY`: the position is unknown, and the client loads
 the state.
+
+Where the engine uses the database of the page, and the transaction of the page sees one snapshot,
+the positions are those of the snapshot: without a margin, and without a clock.
 """
 
 from __future__ import annotations
@@ -18,10 +21,12 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
+from django.db import connections
 from django.http import HttpRequest
 
 from realtime.channel_rules import check_channel, name
 from realtime.cluster.member import Member
+from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
@@ -33,7 +38,7 @@ from realtime.errors import (
 )
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api.arguments import Position
-from realtime.serving import serving
+from realtime.serving import run_by_hand, serving
 from realtime.tracing.recording import recorder
 from realtime.transports.asgi import BEGUN
 
@@ -82,6 +87,9 @@ def time_of(request: HttpRequest) -> int:
 def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
     """Return the positions that channels had when a request began, in one round trip per shard.
 
+    In a transaction that sees one snapshot of the database of the engine, they are those of the
+    snapshot.
+
     Args:
         request: the request in work.
         channels: names of channels with recovery.
@@ -95,7 +103,41 @@ def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Positi
         NamespaceNotFound: a channel is in no namespace of the configuration.
         RuntimeError: the beginning of the request was not noted; or called on an event loop.
     """
+    if (found := in_snapshot(channels)) is not None:
+        return found
     return _recorded(_reader.read(dict.fromkeys(channels), time_of(request)))
+
+
+def in_snapshot(channels: Sequence[str]) -> dict[str, Position | None] | None:
+    """Return the positions that channels have in the snapshot of the transaction under way.
+
+    Nothing is written in this transaction. A channel whose stream is not in the snapshot begins
+    after it, so its position is the beginning of the stream.
+
+    Returns:
+        None: no transaction in the database of the engine, or one without a snapshot.
+    """
+    config = serving.config()
+    alias = sources.engine_database(config)
+    if alias is None or not connections[alias].in_atomic_block:
+        return None
+    within = serving.engines(config).within(config, connections[alias].connection)
+    try:
+        if within is None or not run_by_hand(within.is_snapshot()):
+            return None
+        wanted = [channel for channel in channels if _is_usable(name(channel), config)]
+        tops = run_by_hand(within.tops(wanted))
+    except EngineUnavailable as error:
+        logger.warning("A page has positions of a time, and not of its snapshot: %s", error)
+        return None
+    # those that expire are kept for longer by a connection of the engine
+    others = wanted if config.database_history_meta_ttl else set(wanted) - tops.keys()
+    found: dict[str, Position | None] = dict.fromkeys(channels)
+    for channel, begun in _reader.read(dict.fromkeys(others), None).items():
+        found[channel] = begun and Position(0, begun.epoch)
+    for channel, top in tops.items():
+        found[channel] = Position(top.offset, top.epoch)
+    return _recorded(found)
 
 
 async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
@@ -144,7 +186,7 @@ class _Reader:
         self._retry_at = 0.0
         self._log_at = 0.0
 
-    def read(self, channels: Mapping[str, None], at: int) -> dict[str, Position | None]:
+    def read(self, channels: Mapping[str, None], at: int | None) -> dict[str, Position | None]:
         wanted = self._wanted(channels)
         if not wanted:
             return dict.fromkeys(channels)
@@ -187,7 +229,7 @@ class _Reader:
             logger.warning("Pages have no positions, their clients load the state: %s", error)
 
 
-async def _positions(member: Member, channels: list[str], at: int) -> list[StreamPosition]:
+async def _positions(member: Member, channels: list[str], at: int | None) -> list[StreamPosition]:
     return await member.positions(channels, at)
 
 

@@ -44,9 +44,11 @@ def channel_elements(
     if token:
         make_private(request)
     usable = [channel for channel in channels if page_positions.check(channel)]
-    if page is None:
+    found = page_positions.in_snapshot(usable)
+    if page is None and found is None:
         # no middleware completes the elements later
         found = read_now(request, usable)
+    if found is not None:
         more = {channel: elements.as_json(found[channel]) for channel in usable}
     else:
         at = page_positions.time_of(request)

@@ -31,6 +31,7 @@ class StreamsWithin(PostgreSQLStreams):
         keeping: Keeping,
         polled: bool,
     ) -> None:
+        self._connection = connection
         database = _SiteConnection(address, connection)
         self._held = _HeldRinger(database, polled)
         super().__init__(database, self._held, keeping)
@@ -44,9 +45,16 @@ class StreamsWithin(PostgreSQLStreams):
         """Return the positions of channels as the transaction sees them. Nothing is written.
 
         A channel that has no stream yet is left out.
+
+        Raises:
+            EngineUnavailable: the transaction can go on, if the connection is there.
         """
         names = {key(channel): channel for channel in channels}
-        rows = await self._database.fetch(_TOPS, [*names])
+        try:
+            with self._connection.transaction():  # a savepoint: the caller goes on after an error
+                rows = await self._database.fetch(_TOPS, [*names])
+        except psycopg.Error as error:
+            raise self._database.address.failed(error) from None
         return {names[name]: StreamPosition(*position) for name, *position in rows}
 
     async def ring(self) -> None:
