@@ -266,8 +266,7 @@ def _checks(outgoing: Outgoing) -> dict[str, Any]:
     checks: dict[str, Any] = {}
     if once is not None:
         checks["once"] = once.digest(outgoing.channel)
-        if once.lifetime:
-            checks["lifetime"] = once.lifetime * 1000
+        checks["lifetime"] = once.lifetime * 1000
     if version is not None:
         checks["version"] = version.number
         checks["version_epoch"] = key(version.epoch).hex()

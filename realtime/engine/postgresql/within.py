@@ -9,7 +9,9 @@ from collections.abc import Sequence
 from typing import Any
 
 import psycopg
+from msgspec.structs import replace
 
+from realtime.engine.base import Outgoing, Published
 from realtime.engine.postgresql.database import Address, Refused, Row
 from realtime.engine.postgresql.rings import Message, Ringer
 from realtime.engine.postgresql.streams import Keeping, PostgreSQLStreams, key
@@ -19,6 +21,12 @@ _TOPS = (
     "SELECT channel, top, epoch FROM {schema}.stream WHERE channel = ANY(%s::bytea[])"
     " AND (expires IS NULL OR expires > {schema}.now_ms())"
 )
+
+_USED = (
+    "SELECT digest FROM {schema}.once WHERE digest = ANY(%s::bytea[])"
+    " AND expires > {schema}.now_ms()"
+)
+_REPEATED = Published(kept=False)
 
 
 class StreamsWithin(PostgreSQLStreams):
@@ -35,6 +43,19 @@ class StreamsWithin(PostgreSQLStreams):
         database = _SiteConnection(address, connection)
         self._held = _HeldRinger(database, polled)
         super().__init__(database, self._held, keeping)
+
+    async def _keep(
+        self, publications: Sequence[Outgoing]
+    ) -> list[tuple[Published, Message | None]]:
+        digests = [_asked(each) for each in publications]
+        used = {digest for (digest,) in await self._database.fetch(_USED, digests)}
+        left = [
+            replace(each, once=None) if digest else each
+            for each, digest in zip(publications, digests, strict=True)
+            if digest not in used
+        ]
+        kept = iter(await super()._keep(left))
+        return [(_REPEATED, None) if digest in used else next(kept) for digest in digests]
 
     async def is_snapshot(self) -> bool:
         """Return whether all statements of the transaction see the same rows."""
@@ -64,6 +85,12 @@ class StreamsWithin(PostgreSQLStreams):
             EngineUnavailable: nodes learn of what is kept by themselves; the rest may be lost.
         """
         await self._held.release()
+
+
+def _asked(outgoing: Outgoing) -> bytes:
+    """Return what is remembered of a key that is asked for and not kept; b"" without one."""
+    once = outgoing.once
+    return b"" if once is None or once.lifetime else bytes.fromhex(once.digest(outgoing.channel))
 
 
 class _SiteConnection:

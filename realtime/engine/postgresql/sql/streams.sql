@@ -91,7 +91,7 @@ END $$;
 -- metas      ms after which an unused stream is forgotten; 0: never
 -- fresh      epochs of streams that have none
 -- checks     NULL, or what is asked before, in this order:
---            {"once", "lifetime": hex digest and ms, without which it is not kept; "offset", "epoch": the expected top;
+--            {"once", "lifetime": hex digest and ms; "offset", "epoch": the expected top;
 --             "version", "version_epoch": number and hex}
 --            "send": without history, what sends the publication; see `send`
 CREATE OR REPLACE FUNCTION {schema}.publish(
@@ -140,7 +140,7 @@ BEGIN
             PERFORM {schema}.begin_stream(channels[n], fresh[n], metas[n]);
         END LOOP;
         INSERT INTO {schema}.entry VALUES (s.id, s.top, s.at, records[n], s.before);
-        IF checks[n] ? 'lifetime' THEN
+        IF checks[n] ? 'once' THEN
             UPDATE {schema}.once SET off = s.top, epoch = s.epoch
             WHERE digest = decode(checks[n] ->> 'once', 'hex');
         END IF;
@@ -217,7 +217,7 @@ BEGIN
             RETURN;
         END IF;
     END IF;
-    IF checks ? 'lifetime' THEN
+    IF key IS NOT NULL THEN
         INSERT INTO {schema}.once AS o
         VALUES (key, NULL, NULL, now + (checks ->> 'lifetime')::bigint)
         ON CONFLICT (digest) DO UPDATE SET off = NULL, epoch = NULL, expires = excluded.expires;
