@@ -36,6 +36,7 @@ INSTALLED_APPS = [
     "channels",
     "rest_framework",
     "realtime",
+    "realtime.database",
     "realtime.pending",
     "api",
     "admin_panel",
