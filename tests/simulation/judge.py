@@ -19,6 +19,7 @@ Invariants, of which each failure is a sentence in `failures`:
     told       what the server API has ended is not delivered afterwards (`wishes`)
     owner      a session of a client has one owner as long as its claim
     prompt     a client is neither delayed nor closed because others read slowly
+    epoch      a stream keeps its epoch as long as Redis loses nothing
     silent     nothing is pushed to a client before it is subscribed, and after it is not any more
 """
 
@@ -106,6 +107,9 @@ class Judge:
         self.may_lose_keys = False
         """Whether Redis may have lost idempotency keys. Channels with history have other epochs
         then; in others, a repeated publication may come twice."""
+        self.may_end_epochs = False
+        """Whether Redis may have lost streams, or another server may have them."""
+        self._epochs: dict[str, str] = {}
         self.on_failure: Callable[[str], object] | None = None
         """Called with each failure."""
         self.trace: list[str] | None = None
@@ -175,6 +179,8 @@ class Judge:
         """Record that a client was told to begin with what follows a position."""
         self.told += 1
         self.note(f"{client} begins in {channel} after {offset}:{epoch}")
+        if self._epochs.setdefault(channel, epoch) != epoch and not self.may_end_epochs:
+            self.fail(f"{client} begins in another epoch of {channel}, and nothing was lost")
         if (old := self.views.get((client, channel))) is not None:
             self._check_order(old)
         self._seen.pop((client, channel), None)

@@ -20,12 +20,10 @@ import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from pathlib import Path
-from types import FrameType
 from typing import Any, NamedTuple
 
-from tests.simulation.mutations import ROOT, Mutation, mutations
+from tests.simulation.mutations import Mutation, mutations, note_lines
 from tests.simulation.runs import begin
 
 FILES = (
@@ -42,8 +40,19 @@ FILES = (
     "realtime/engine/redis/lua/renew_epoch.lua",
     "realtime/engine/redis/lua/seal.lua",
     "realtime/engine/redis/lua/send_once.lua",
+    "realtime/engine/redis/lua/claim.lua",
+    "realtime/transports/emulation/owning_node.py",
+    "realtime/transports/emulation/sessions.py",
+    "realtime/pending/relay.py",
+    "realtime/pending/reading.py",
+    "realtime/pending/shards.py",
+    "realtime/pending/retries.py",
 )
+RELAYS = "realtime/pending/"
+"""Faults of these files show where there are relays: each seed has some."""
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
+COSTLY = 600
+"""Deliveries a second from which on a plan is left out: others find more in the same time."""
 MEASURED = 40
 """Seeds that are played without a fault, to know how long they take."""
 PATIENCE = 10
@@ -71,13 +80,19 @@ def main() -> int:
     planted = [each for each in planted if arguments.only in f"{each.function}: {each.change}"]
     if arguments.count is not None and arguments.count < len(planted):
         planted = random.Random(arguments.first).sample(planted, arguments.count)
-    seeds = Seeds(arguments.first, arguments.measured)
+    files = {mutation.file for mutation in planted if mutation not in excluded or arguments.all}
+    executed: set[tuple[str, int]] = set()
+    note_lines(FILES, executed)
+    seeds = {
+        relays: Seeds(arguments.first, arguments.measured, relays, executed)
+        for relays in {_relays(file) for file in files}
+    }
     counts: Counter[str] = Counter()
     for mutation in planted:
         if mutation in excluded and not arguments.all:
             counts["equivalent"] += 1
             continue
-        found = find(mutation, seeds, arguments.seconds)
+        found = find(mutation, seeds[_relays(mutation.file)], arguments.seconds)
         verdict = "survived" if found.seed is None else "found"
         counts[verdict] += 1
         where = f"{mutation.file}:{mutation.line} {mutation.function}: {mutation.change}"
@@ -133,26 +148,44 @@ def _names(entry: dict[str, Any], change: str, mutation: Mutation) -> bool:
 # seeds
 
 
+def _relays(file: str) -> bool | None:
+    return True if file.startswith(RELAYS) else None
+
+
 class Seeds:
     """The order in which seeds are played: those that found a mutation, then quick ones."""
 
-    def __init__(self, first: int, number: int) -> None:
-        """Play seeds without a mutation, which must not fail."""
+    def __init__(
+        self, first: int, number: int, relays: bool | None, executed: set[tuple[str, int]]
+    ) -> None:
+        """Play seeds without a mutation, which must not fail. `executed`: gets files and lines."""
         from tests.simulation.scenario import plan_of, play
 
+        self.relays = relays
         self._seconds: dict[int, float] = {}
-        self._reached: dict[int, set[tuple[str, str]]] = {}
-        """Files and functions, by seed; scripts as functions."""
+        self._reached: dict[int, set[tuple[str, int]]] = {}
+        """Files and lines, by seed."""
         self._found: Counter[int] = Counter()
-        self._next = first + number
-        for seed in range(first, self._next):
+        self._next = first
+        while len(self._seconds) < number:
+            seed, self._next = self._next, self._next + 1
+            if self.is_costly(seed):
+                continue
             began = time.process_time()
-            with _called() as self._reached[seed]:
-                failures = play(plan_of(seed)).failures
+            executed.clear()
+            failures = play(plan_of(seed, relays=relays)).failures
+            self._reached[seed] = set(executed)
             if failures:
                 raise SystemExit(f"seed {seed} fails without a mutation: {failures[0]}")
             self._seconds[seed] = time.process_time() - began
         self._slowest = max(self._seconds.values(), default=SLACK)
+
+    def is_costly(self, seed: int) -> bool:
+        """Return whether many others can be played meanwhile."""
+        from tests.simulation.scenario import plan_of
+
+        plan = plan_of(seed, relays=self.relays)
+        return plan.clients * plan.rate > COSTLY
 
     def found(self, seed: int) -> None:
         """Play a seed earlier from now on."""
@@ -168,30 +201,15 @@ class Seeds:
         def pace(seed: int) -> float:
             return self._seconds.get(seed, self._slowest) / (1 + self._found[seed])
 
-        place = str(ROOT / mutation.file), mutation.function
+        place = mutation.file, mutation.line
         for seed in sorted({*self._seconds, *self._found}, key=pace):
             if mutation.is_script or place in self._reached.get(seed, (place,)):
                 yield seed
         seed = self._next
         while True:
-            if seed not in self._found:
+            if seed not in self._found and not self.is_costly(seed):
                 yield seed
             seed += 1
-
-
-@contextmanager
-def _called() -> Iterator[set[tuple[str, str]]]:
-    """Yield a set, which gets the files and names of the functions that are called."""
-    called: set[tuple[str, str]] = set()
-
-    def trace(frame: FrameType, event: str, argument: object) -> None:
-        called.add((frame.f_code.co_filename, frame.f_code.co_qualname))
-
-    sys.settrace(trace)
-    try:
-        yield called
-    finally:
-        sys.settrace(None)
 
 
 # one mutation
@@ -240,7 +258,7 @@ def _play(mutation: Mutation, seeds: Seeds, seconds: float, writer: int) -> None
                 break
             say("")
             signal.setitimer(signal.ITIMER_PROF, seeds.limit(seed))
-            play(plan_of(seed), on_failure=fail)
+            play(plan_of(seed, relays=seeds.relays), on_failure=fail)
     except BaseException as error:
         say(f"seed {seed} raises {error!r}"[:200].replace("\n", " "))
     finally:

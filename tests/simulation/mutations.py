@@ -11,11 +11,12 @@ A mutation is known by its file, its function and its change, and not by its lin
 from __future__ import annotations
 
 import ast
+import builtins
 import gc
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -226,22 +227,27 @@ class _Text:
 
 
 def _plant_function(mutation: Mutation) -> None:
-    path = str(ROOT / mutation.file)
-    codes = [
-        code
-        for code in _codes(compile(mutation.text, path, "exec"))
-        if code.co_qualname == mutation.function
-    ]
-    planted = 0
-    for function in gc.get_objects():
-        if isinstance(function, FunctionType) and function.__code__.co_filename == path:
-            for code in codes:
-                old = function.__code__
-                if (old.co_qualname, old.co_firstlineno) == (code.co_qualname, code.co_firstlineno):
-                    function.__code__ = code
-                    planted += 1
-    if not planted:
+    code = compile(mutation.text, str(ROOT / mutation.file), "exec")
+    if not _replace_code(code, mutation.function):
         raise LookupError(f"{mutation.function} of {mutation.file} is not in use")
+
+
+def _replace_code(module: CodeType, name: str = "") -> int:
+    """Give the functions of a module, or those of a name, new code. Return how many have it."""
+    codes = {
+        (code.co_qualname, code.co_firstlineno): code
+        for code in _codes(module)
+        if code.co_qualname == name or (not name and "<" not in code.co_qualname)
+    }
+    replaced = 0
+    for function in gc.get_objects():
+        if isinstance(function, FunctionType):
+            old = function.__code__
+            new = codes.get((old.co_qualname, old.co_firstlineno))
+            if new is not None and old.co_filename == new.co_filename:
+                function.__code__ = new
+                replaced += 1
+    return replaced
 
 
 def _codes(code: CodeType) -> Iterator[CodeType]:
@@ -249,6 +255,41 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
         if isinstance(constant, CodeType):
             yield constant
             yield from _codes(constant)
+
+
+# which lines are executed
+
+
+def note_lines(files: Iterable[str], executed: set[tuple[str, int]]) -> None:
+    """Add each line of these files to a set as it is executed, from now on."""
+    builtins.__dict__["__executed__"] = executed.update
+    for file in files:
+        if file.endswith(".lua"):
+            continue
+        tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
+        noting = _Noting(file)
+        for _, function in _functions(tree, ""):
+            noting.generic_visit(function)
+        _replace_code(compile(ast.fix_missing_locations(tree), str(ROOT / file), "exec"))
+
+
+class _Noting(ast.NodeTransformer):
+    """Puts a note of its lines before each statement."""
+
+    def __init__(self, file: str) -> None:
+        self._file = file
+
+    def generic_visit(self, node: ast.AST) -> Any:
+        super().generic_visit(node)
+        if not isinstance(node, ast.stmt):
+            return node
+        inner = [each for each in ast.walk(node) if isinstance(each, ast.stmt)][1:]
+        last = min((each.lineno for each in inner), default=(node.end_lineno or 0) + 1)
+        lines = tuple((self._file, n) for n in range(node.lineno, max(last, node.lineno + 1)))
+        note = ast.parse(f"__executed__({lines!r})").body[0]
+        for each in ast.walk(note):
+            ast.copy_location(each, node)
+        return [note, node]
 
 
 # Lua

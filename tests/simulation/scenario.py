@@ -64,6 +64,7 @@ from tests.simulation.redis_server import Shard
 from tests.simulation.relay_faults import RELAY_FAULTS
 from tests.simulation.server_api import ServerAPI
 from tests.simulation.site import Site, relaying
+from tests.simulation.stored import MOVES
 from tests.simulation.threads import ThreadProcess, blocking_calls
 from tests.simulation.wishes import Wishes
 from tests.simulation.world import EPOCH, Process, World
@@ -329,6 +330,7 @@ class Service:
         kinds = ALL_FAULTS if fault.name in ALL_FAULTS else RELAY_FAULTS
         if kinds[fault.name][0](self, random.Random(fault.seed)):
             self.judge.note(f"fault: {fault.name}")
+            self.judge.may_end_epochs |= fault.name in MOVES or not self.shards
             self.counts[fault.name] = self.counts.get(fault.name, 0) + 1
             self.judge.faults += fault.name not in NOT_COUNTED
 
