@@ -195,6 +195,7 @@ def _evict(service: Service, chance: Random) -> bool:
     key = chance.choice(keys)
     if CONTROL.encode() in key:
         service.wishes.lose()
+    service.judge.may_end_epochs |= service.plan.meta_lifetime > 0
     shard.master.evict(key)
     return True
 
@@ -360,6 +361,17 @@ SPARES_SESSIONS = {
     "a user is disconnected",
 }
 """They alone let no session be forgotten, nor its claim."""
+SPARES_RELAYS = {
+    *SLOW,
+    "a socket is cut",
+    "a socket goes deaf",
+    "a socket stalls",
+    "all sockets of a node are cut",
+    "a claim is lost",
+    "a user is unsubscribed",
+    "a user is disconnected",
+}
+"""They alone delay no durable publication."""
 NOT_COUNTED = {*SLOW, "a user is unsubscribed"}
 NOT_COUNTED |= {f"a {link} stalls" for link in ("socket", "connection to Redis")}
 NOT_COUNTED |= {"a connection to PostgreSQL stalls", "the disk of PostgreSQL stalls"}

@@ -53,6 +53,8 @@ RELAYS = "realtime/pending/"
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
 COSTLY = 600
 """Deliveries a second from which on a plan is left out: others find more in the same time."""
+EQUAL, ELSEWHERE = "equal", "elsewhere"
+"""Why a mutation is left out: it breaks no promise, or the simulation has no scene of it."""
 MEASURED = 40
 """Seeds that are played without a fault, to know how long they take."""
 PATIENCE = 10
@@ -90,7 +92,7 @@ def main() -> int:
     counts: Counter[str] = Counter()
     for mutation in planted:
         if mutation in excluded and not arguments.all:
-            counts["equivalent"] += 1
+            counts[excluded[mutation]] += 1
             continue
         found = find(mutation, seeds[_relays(mutation.file)], arguments.seconds)
         verdict = "survived" if found.seed is None else "found"
@@ -102,7 +104,7 @@ def main() -> int:
     total = counts["found"] + counts["survived"]
     print(
         f"{counts['found']} of {total} found, {100 * counts['found'] / max(1, total):.1f} %;"
-        f" {counts['equivalent']} excluded as equivalent"
+        f" {counts[EQUAL]} excluded as equivalent, {counts[ELSEWHERE]} as left to other tests"
     )
     return int(bool(counts["survived"] or stale))
 
@@ -123,16 +125,17 @@ def _arguments() -> argparse.Namespace:
     return parser.parse_args()
 
 
-def _excluded(planted: Sequence[Mutation]) -> tuple[set[Mutation], list[str]]:
-    """Return the mutations that are equivalent, and what names none of them."""
-    excluded, stale = set(), []
+def _excluded(planted: Sequence[Mutation]) -> tuple[dict[Mutation, str], list[str]]:
+    """Return the mutations that are left out, with `EQUAL` or `ELSEWHERE`, and stale entries."""
+    excluded: dict[Mutation, str] = {}
+    stale = []
     files = {mutation.file for mutation in planted}
     for entry in tomllib.loads(EQUIVALENT.read_text(encoding="utf-8")).get("mutation", ()):
         if entry["file"] not in files:
             continue
         for change in entry["changes"]:
             named = {each for each in planted if _names(entry, change, each)}
-            excluded |= named
+            excluded |= dict.fromkeys(named, ELSEWHERE if "tests" in entry else EQUAL)
             if not named:
                 stale.append(f"{entry['file']} {entry['function']}: {change}")
     return excluded, stale

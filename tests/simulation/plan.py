@@ -33,6 +33,9 @@ SMALL_QUEUE = 10_000
 
 RELAYED = 0.15
 """The share of plans with relays."""
+EXPIRING = 7
+"""One plan in so many has positions that expire."""
+META_LIFETIME = 3600
 DATABASES = ("postgresql", "postgresql", "sqlite")
 
 
@@ -85,6 +88,8 @@ class Plan:
     """Whether nodes poll PostgreSQL, and do not listen."""
     loses_commits: bool = False
     """Whether the replica of PostgreSQL may lack the last commits."""
+    meta_lifetime: int = 0
+    """Seconds that Redis keeps the position of an unused stream; 0: forever."""
 
     @classmethod
     def of(
@@ -157,6 +162,7 @@ class Plan:
             database,
             engine == POSTGRESQL and polls,
             engine == POSTGRESQL and elsewhere.random() < 0.25,
+            0 if seed % EXPIRING else META_LIFETIME,
         )
 
     def without(self, first: int, last: int) -> Plan:

@@ -11,6 +11,8 @@ Invariants, of which each failure is a sentence in the failures of the judge:
     order      what was committed before another publication of its channel was written comes first,
                and so does what the same transaction wrote before; scheduled ones keep no order
     due        a scheduled one is not published before its time
+    prompt     it is published soon after it is due, where nothing has gone wrong
+    pauses     a refused one is not tried again before its channel has waited
     complete   at the end, when all faults are over, everything committed was published, and
                acknowledged to a relay; only rows that the service refuses are left, parked with a
                reason; no shard is taken
@@ -19,17 +21,22 @@ Invariants, of which each failure is a sentence in the failures of the judge:
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
 from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable
+from realtime.pending.retries import is_refusal
 from tests.simulation.judge import Judge, Publishing
 from tests.simulation.site_database import SiteDatabase
 from tests.simulation.world import World
 
+PROMPT = {"postgresql": 0.5, "sqlite": 2.0}
+"""Database → seconds until a row that is due is published; in SQLite writers keep relays waiting."""
 CLOCK_ERROR = 10.0
 """Seconds by which clocks of two processes may differ."""
+PAUSES = 1.0, 5.0
+"""Seconds between the attempts at a row that Redis refuses."""
 SPLIT = 10.0
 """Seconds after a failover in which the old master may publish what it loses."""
 REFUSED = ("gone:", "kept:odd")
@@ -46,6 +53,8 @@ class DurableRow:
     """Seconds from its call until it is due."""
     committed: float | None = None
     published: float | None = None
+    refused: list[float] = field(default_factory=list)
+    """When Redis refused it."""
 
     @property
     def keeps_order(self) -> bool:
@@ -62,6 +71,8 @@ class RowJudge:
         self._rows: dict[int, DurableRow] = {}
         self._waiting: dict[str, dict[int, DurableRow]] = {}
         """Channel → number → what is committed and not published."""
+        self.is_calm = True
+        """Whether nothing has gone wrong until now."""
         self._lost_until = 0.0
         """Redis may have lost what was published before."""
         database.on_commit = self._commit
@@ -100,6 +111,9 @@ class RowJudge:
         row.published = now
         if now - row.publishing.began + CLOCK_ERROR < row.delay:
             judge.fail(f"{number} of {channel} was published before its time")
+        late = now - max(row.committed or now, row.publishing.began + row.delay)
+        if self.is_calm and not channel.startswith(REFUSED) and late > PROMPT[self._database.kind]:
+            judge.fail(f"{number} of {channel} was published {late:.2f} s late")
         waiting = self._waiting.get(channel, {})
         waiting.pop(number, None)
         for other in waiting.values():
@@ -116,7 +130,10 @@ class RowJudge:
     def relay(self, number: int, outcome: Published | EngineUnavailable) -> None:
         """Record what a relay learns of a publication."""
         row = self._rows.get(number)
-        if row is None or isinstance(outcome, EngineUnavailable):
+        if row is None:
+            return
+        if isinstance(outcome, EngineUnavailable):
+            self._refuse(row, outcome)
             return
         publishing, position = row.publishing, outcome.position
         if publishing.acknowledged is not None:
@@ -125,6 +142,14 @@ class RowJudge:
             self._judge.acknowledge(publishing)
         else:
             self._judge.acknowledge(publishing, position.offset, position.epoch)
+
+    def _refuse(self, row: DurableRow, error: EngineUnavailable) -> None:
+        if not self.is_calm or not is_refusal(error):
+            return
+        now, number = self._world.now, row.publishing.number
+        if row.refused and now - row.refused[-1] < PAUSES[len(row.refused) - 1]:
+            self._judge.fail(f"{number} was tried at {now:.2f} s, and refused at {row.refused}")
+        row.refused.append(now)
 
     # the end
 

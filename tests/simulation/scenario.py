@@ -40,7 +40,14 @@ from realtime.serving import run_by_hand
 from realtime.transports.sockjs import formats
 from tests.simulation import checks, postgresql_kept
 from tests.simulation.clients import NEWEST, STREAMS, TRANSPORTS, WEBSOCKET, SimulatedClient
-from tests.simulation.faults import ALL_FAULTS, NOT_COUNTED, SLOW, SPARES_SESSIONS, kinds_of
+from tests.simulation.faults import (
+    ALL_FAULTS,
+    NOT_COUNTED,
+    SLOW,
+    SPARES_RELAYS,
+    SPARES_SESSIONS,
+    kinds_of,
+)
 from tests.simulation.greenlets import current
 from tests.simulation.judge import Judge
 from tests.simulation.listeners import SimulatedListener
@@ -155,6 +162,7 @@ class Service:
         self.config = _config(plan.history_size, plan.position_checks, plan.queue_size)
         replicated = plan.engine in (SENTINEL, CONFIRMED)
         self.meta = MetaSettings(
+            lifetime=plan.meta_lifetime,
             epoch_per_run=plan.epoch_per_run,
             wait=Wait(1, 500) if plan.waits else None,
         )
@@ -330,6 +338,8 @@ class Service:
         kinds = ALL_FAULTS if fault.name in ALL_FAULTS else RELAY_FAULTS
         if kinds[fault.name][0](self, random.Random(fault.seed)):
             self.judge.note(f"fault: {fault.name}")
+            if self.site is not None and fault.name not in SPARES_RELAYS:
+                self.site.judge.is_calm = False
             self.judge.may_end_epochs |= fault.name in MOVES or not self.shards
             self.counts[fault.name] = self.counts.get(fault.name, 0) + 1
             self.judge.faults += fault.name not in NOT_COUNTED

@@ -272,6 +272,20 @@ def _uuid() -> uuid.UUID:
     return uuid.uuid4()  # of the world; the field has kept the function of Python
 
 
+_relay = RelayThread._relay
+
+
+def _watched_relay(thread: RelayThread, database: str) -> float:
+    """Relay; what goes wrong in the relay itself is a defect, and not only a pause."""
+    try:
+        return _relay(thread, database)
+    except (EngineUnavailable, django.db.Error):
+        raise
+    except Exception as error:
+        _worlds[-1].defects.append(f"a relay raises {error!r}")
+        raise
+
+
 _worlds: list[World] = []
 
 
@@ -288,6 +302,7 @@ def relaying(site: Site) -> Iterator[None]:
             mock.patch("realtime.pending.models.datetime", _Datetime),
             mock.patch.object(key, "_get_default", _uuid),
             mock.patch.object(RelayThread, "start", _start),
+            mock.patch.object(RelayThread, "_relay", _watched_relay),
             mock.patch.object(RelayThread, "is_alive", _is_alive),
             mock.patch.object(RelayThread, "join", _join),
         ):
