@@ -32,7 +32,7 @@ from tests.simulation.site_database import SiteDatabase
 from tests.simulation.world import World
 
 PROMPT = {"postgresql": 0.5, "sqlite": 2.0}
-"""Database → seconds until a row that is due is published; in SQLite writers keep relays waiting."""
+"""Database → seconds until a row that is due is published. In SQLite relays wait for writers."""
 CLOCK_ERROR = 10.0
 """Seconds by which clocks of two processes may differ."""
 PAUSES = 1.0, 5.0
