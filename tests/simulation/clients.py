@@ -55,6 +55,9 @@ METHODS = {"connect": 0, "subscribe": 1, "unsubscribe": 2, "publish": 3, "ping":
 NEWEST = "newest:0"
 """A channel whose clients recover the newest publication only."""
 
+PLAIN = "plain:0"
+"""A channel without history; in mixed plans with history, for clients that ask for recovery."""
+
 RESUBSCRIBES = 2500
 """Codes of `unsubscribe` from this one on have the client subscribe again."""
 
@@ -352,6 +355,8 @@ class SimulatedClient:
             return
         subscription.asking = True
         params: dict[str, Any] = {"channel": subscription.channel}
+        if subscription.channel == PLAIN and subscription.has_history:
+            params["recoverable"] = True
         if subscription.recovers:
             params |= {"recover": True, "epoch": subscription.epoch, "offset": subscription.offset}
         self._call("subscribe", params, self._subscribed, (subscription, run))
@@ -440,7 +445,7 @@ class SimulatedClient:
             )
 
     def _take(self, subscription: Subscription, publication: dict[str, Any]) -> None:
-        offset = publication.get("offset", 0)
+        offset = publication.get("offset", 0) if subscription.has_history else 0
         if offset:
             subscription.offset = offset
         self._judge.deliver(self.name, subscription.channel, publication["data"], offset)

@@ -17,6 +17,7 @@ import hashlib
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator
+from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
@@ -266,6 +267,7 @@ def note_lines(files: Iterable[str], executed: set[tuple[str, int]]) -> None:
     for file in files:
         if file.endswith(".lua"):
             continue
+        import_module(file.removesuffix(".py").replace("/", "."))
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
         noting = _Noting(file)
         for _, function in _functions(tree, ""):

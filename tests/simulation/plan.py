@@ -33,8 +33,8 @@ SMALL_QUEUE = 10_000
 
 RELAYED = 0.15
 """The share of plans with relays."""
-EXPIRING = 7
-"""One plan in so many has positions that expire."""
+RARE = 7
+"""One plan in so many has positions that expire, and a channel in which some clients recover."""
 META_LIFETIME = 3600
 DATABASES = ("postgresql", "postgresql", "sqlite")
 
@@ -90,6 +90,8 @@ class Plan:
     """Whether the replica of PostgreSQL may lack the last commits."""
     meta_lifetime: int = 0
     """Seconds that Redis keeps the position of an unused stream; 0: forever."""
+    is_mixed: bool = False
+    """Whether some clients of a channel recover, and others do not."""
 
     @classmethod
     def of(
@@ -162,7 +164,8 @@ class Plan:
             database,
             engine == POSTGRESQL and polls,
             engine == POSTGRESQL and elsewhere.random() < 0.25,
-            0 if seed % EXPIRING else META_LIFETIME,
+            0 if seed % RARE else META_LIFETIME,
+            seed % RARE == 0,
         )
 
     def without(self, first: int, last: int) -> Plan:

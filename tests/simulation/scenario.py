@@ -39,7 +39,14 @@ from realtime.redis.slots import slot_of
 from realtime.serving import run_by_hand
 from realtime.transports.sockjs import formats
 from tests.simulation import checks, postgresql_kept
-from tests.simulation.clients import NEWEST, STREAMS, TRANSPORTS, WEBSOCKET, SimulatedClient
+from tests.simulation.clients import (
+    NEWEST,
+    PLAIN,
+    STREAMS,
+    TRANSPORTS,
+    WEBSOCKET,
+    SimulatedClient,
+)
 from tests.simulation.faults import (
     ALL_FAULTS,
     NOT_COUNTED,
@@ -159,7 +166,9 @@ class Service:
         self.judge = Judge(self.world)
         if traces:
             self.judge.trace = []
-        self.config = _config(plan.history_size, plan.position_checks, plan.queue_size)
+        self.config = _config(
+            plan.history_size, plan.position_checks, plan.queue_size, plan.is_mixed
+        )
         replicated = plan.engine in (SENTINEL, CONFIRMED)
         self.meta = MetaSettings(
             lifetime=plan.meta_lifetime,
@@ -217,16 +226,19 @@ class Service:
         chance = self.world.random
         channels = {channel: True for channel in self.kept if chance.random() < 0.8}
         if chance.random() < 0.3 or not channels:
-            channels["plain:0"] = False
+            channels[PLAIN] = False
         if chance.random() < 0.3:
             channels[NEWEST] = True
         transport = WEBSOCKET
         if chance.random() < self.plan.over_http:
             transport = chance.choice(TRANSPORTS[1:])
+        generation = 2 if transport in STREAMS else chance.choice((1, 2))
+        if PLAIN in channels and self.plan.is_mixed and generation == 2:
+            channels[PLAIN] = bool(number % 2)
         return SimulatedClient(
             self,
             f"client{number}",
-            2 if transport in STREAMS else chance.choice((1, 2)),
+            generation,
             channels,
             "kept:all" if chance.random() < 0.3 else "",
             transport,
@@ -301,7 +313,7 @@ class Service:
         if not self._is_loaded:
             return
         chance = self.world.random
-        channel = chance.choice([*self.kept, "kept:all", "plain:0", NEWEST])
+        channel = chance.choice([*self.kept, "kept:all", PLAIN, NEWEST])
         for _ in range(1 if chance.random() < 0.8 else chance.randint(2, 20)):
             drawn = chance.random()
             if drawn < 0.15 and self.threads:
@@ -329,6 +341,8 @@ class Service:
         with self.world.answering():
             for channel in [*self.kept, "kept:all", NEWEST]:
                 self.nodes[0].publish(channel)
+            if self.plan.is_mixed:
+                self.nodes[0].publish(PLAIN)
 
     def _save(self) -> None:
         for shard in self.shards:
@@ -436,7 +450,7 @@ class Service:
 
 
 @cache
-def _config(history_size: int, position_checks: bool, queue_size: int) -> Config:
+def _config(history_size: int, position_checks: bool, queue_size: int, is_mixed: bool) -> Config:
     kept: Mapping[str, Any] = {
         "name": "kept",
         "history_size": history_size,
@@ -449,12 +463,14 @@ def _config(history_size: int, position_checks: bool, queue_size: int) -> Config
         "publish": True,
     }
     newest = {**kept, "name": "newest", "force_recovery_mode": "cache", "presence": False}
-    plain = {
+    plain: dict[str, Any] = {
         "name": "plain",
         "allow_subscribe_for_client": True,
         "allow_publish_for_client": True,
         "publish": True,
     }
+    if is_mixed:
+        plain |= {"history_size": history_size, "history_ttl": "3000s", "allow_recovery": True}
     return load(
         {
             "token_hmac_secret_key": SECRET,
