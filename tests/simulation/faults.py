@@ -159,7 +159,7 @@ def _restart_redis(service: Service, chance: Random) -> bool:
     if keeps != "all":
         service.wishes.lose()
     service.judge.may_lose_keys |= keeps != "all"
-    service.judge.may_end_epochs |= keeps != "all" or service.plan.epoch_per_run
+    service.judge.may_end_epochs |= keeps != "all"
     shard.restart(keeps, chance.uniform(0.05, 4))
     return True
 

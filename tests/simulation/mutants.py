@@ -51,7 +51,7 @@ FILES = (
 RELAYS = "realtime/pending/"
 """Faults of these files show where there are relays: each seed has some."""
 EQUIVALENT = Path(__file__).with_name("equivalent.toml")
-COSTLY = 600
+COSTLY = 300
 """Deliveries a second from which on a plan is left out: others find more in the same time."""
 EQUAL, ELSEWHERE = "equal", "elsewhere"
 """Why a mutation is left out: it breaks no promise, or the simulation has no scene of it."""

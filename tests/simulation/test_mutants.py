@@ -42,3 +42,21 @@ def test_equivalent_mutation_survives() -> None:
     assert planted.stdout.startswith(f"survived {ORDER}:"), planted
     assert "0 of 1 found" in planted.stdout
     assert planted.returncode == 1
+
+
+def test_lines_are_noted_as_they_are_executed() -> None:
+    code = (
+        "from tests.simulation.mutations import note_lines\n"
+        "executed = set()\n"
+        f"note_lines(['{ORDER}'], executed)\n"
+        "from realtime.streams.order import StreamOrder\n"
+        "StreamOrder().suspect_loss()\n"
+        "print(*sorted(line for _, line in executed))\n"
+    )
+    noted = subprocess.run(
+        [sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True
+    )
+    lines = (ROOT / ORDER).read_text(encoding="utf-8").splitlines()
+    executed = {lines[int(number) - 1].strip() for number in noted.stdout.split()}
+    assert {"self._suspected += 1", 'self._uid = ""'} <= executed
+    assert "self._early.clear()" not in executed
