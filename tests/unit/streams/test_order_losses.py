@@ -65,6 +65,7 @@ def test_publication_of_another_epoch_is_not_delivered_but_is_a_reason_to_read()
         pytest.param([5, 6], 5, [5], id="below the last delivery"),
         pytest.param([], 3, [], id="below the start"),
         pytest.param([8], 7, [4, 5, 6, 7], id="below what arrived before the read"),
+        pytest.param([6, 8], 7, [4, 5, 6, 7], id="between two that arrived before the read"),
     ],
 )
 def test_top_that_is_too_low_is_a_loss_within_the_epoch(
