@@ -42,6 +42,8 @@ MAX_NEWS = 200
 LOOK_AT_ONCE = 10_000
 """Channels whose tops one look reads."""
 RETRY_DELAY = 0.5
+MOST_LATE_US = 10_000_000
+"""Microseconds by which a ring may be late. One that looks older shows a clock that was moved."""
 
 _NEWS = "SELECT * FROM {schema}.news(%s::bytea[], %s::bigint[], %s::text[], %s)"
 _TOPS = (
@@ -211,7 +213,7 @@ class StreamDelivery:
             elif message.offset > followed.top:
                 self.fall_behind([name])
             return
-        if at < followed.since:
+        if _is_late(at, followed):
             return
         if message.letter:
             try:
@@ -287,7 +289,7 @@ class StreamDelivery:
             if followed is not None and followed.later and name not in self._behind:
                 later, followed.later = followed.later, []
                 for at, record in later:
-                    if at >= followed.since:
+                    if not _is_late(at, followed):
                         self._deliver(followed, 0, record)
 
     @staticmethod
@@ -321,3 +323,8 @@ class StreamDelivery:
             if task is not None:
                 task.cancel()
                 await asyncio.wait([task])
+
+
+def _is_late(at: int, followed: _Followed) -> bool:
+    """Return whether a message was sent before its channel was followed."""
+    return followed.since - MOST_LATE_US < at < followed.since

@@ -22,6 +22,11 @@ from tests.unit.parts import data, eventually
 
 LONG = ChannelOptions(history_size=1000, history_lifetime=100)
 
+CLOCK_BACK = """
+CREATE OR REPLACE FUNCTION {schema}.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS
+$$ SELECT (extract(epoch FROM clock_timestamp() - interval '5 minutes') * 1000000)::bigint $$
+"""
+
 
 @pytest.fixture(params=[0.0, 0.05], ids=["listening", "polling"])
 async def node(
@@ -70,6 +75,19 @@ async def test_more_publications_than_a_ring_has_room_for_arrive_in_their_order(
     for channel in channels:
         await node.received(channel, 3)
         assert node.values(channel) == [0, 1, 2]
+
+
+async def test_clock_that_jumps_back_holds_nothing_back(
+    node: PostgreSQLBench, unique: str
+) -> None:
+    await node.broker.subscribe(unique)
+    node.execute(CLOCK_BACK)
+
+    await node.publish(unique, 1, options=PLAIN)
+    await node.publish(unique, 2, options=LONG)
+
+    await node.received(unique, 2)
+    assert node.values(unique) == [1, 2]
 
 
 async def test_publication_of_a_thread_without_an_event_loop_arrives(
