@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Sequence
 
 from realtime.engine.base import Outgoing
@@ -79,3 +80,42 @@ async def test_expired_streams_do_not_come_back_when_positions_are_kept_forever(
     assert after is not None
     assert after.offset == 1
     assert after.epoch != before.epoch
+
+
+async def test_partition_that_a_backup_reads_is_dropped_later(postgresql: PostgreSQLBench) -> None:
+    await postgresql.elapse(20 * DAY)
+    with postgresql.server.connect() as backup:
+        backup.execute(f"LOCK TABLE {postgresql.prefix}.entry IN ACCESS SHARE MODE")
+        await postgresql.engine.broker.keep_house(waits=True)
+        assert len(partitions(postgresql)) == 8
+        assert await postgresql.publish("channel", 1) is not None
+
+    await postgresql.elapse(60)
+    await postgresql.engine.broker.keep_house(waits=False)
+    assert len(partitions(postgresql)) == 4
+
+
+async def test_node_that_starts_waits_for_the_cleanup_of_another(
+    postgresql: PostgreSQLBench,
+) -> None:
+    with postgresql.server.connect() as other:
+        other.execute(
+            "SELECT pg_advisory_xact_lock(hashtextextended(%s, 0))",
+            (f'"{postgresql.prefix}".keep_house',),
+        )
+        keeping = asyncio.create_task(postgresql.engine.broker.keep_house(waits=True))
+        await asyncio.sleep(1.5)  # longer than a partition is waited for
+    await keeping
+
+
+async def test_cleanup_goes_on_after_the_clock_was_moved_back(postgresql: PostgreSQLBench) -> None:
+    await postgresql.elapse(DAY)
+    await postgresql.engine.broker.keep_house(waits=False)
+    await postgresql.elapse(-DAY)
+    once = Once("key", 100)
+    await postgresql.broker.publish(Outgoing("a", Publication(data("1")), KEPT, once))
+
+    await postgresql.elapse(200)
+    await postgresql.engine.broker.keep_house(waits=False)
+
+    assert postgresql.execute("SELECT count(*) FROM {schema}.once") == [(0,)]

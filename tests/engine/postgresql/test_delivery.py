@@ -77,9 +77,7 @@ async def test_more_publications_than_a_ring_has_room_for_arrive_in_their_order(
         assert node.values(channel) == [0, 1, 2]
 
 
-async def test_clock_that_jumps_back_holds_nothing_back(
-    node: PostgreSQLBench, unique: str
-) -> None:
+async def test_clock_that_jumps_back_holds_nothing_back(node: PostgreSQLBench, unique: str) -> None:
     await node.broker.subscribe(unique)
     node.execute(CLOCK_BACK)
 

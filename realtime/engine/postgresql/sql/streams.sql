@@ -360,12 +360,12 @@ DECLARE
     cleaned bigint;
     part text;
 BEGIN
-    PERFORM set_config('lock_timeout', '1s', true);
     IF waits THEN
         PERFORM pg_advisory_xact_lock(hashtextextended('{schema}.keep_house', 0));
     ELSIF NOT pg_try_advisory_xact_lock(hashtextextended('{schema}.keep_house', 0)) THEN
         RETURN;
     END IF;
+    PERFORM set_config('lock_timeout', '1s', true);
     FOR day IN today - 1 .. today + 2 LOOP
         part := 'entry_' || day;
         IF to_regclass('{schema}.' || part) IS NULL THEN
@@ -376,19 +376,25 @@ BEGIN
             );
         END IF;
     END LOOP;
+    SELECT value::bigint INTO cleaned FROM {schema}.setting WHERE name = 'cleaned';
+    IF abs(now - cleaned) < 50000 THEN
+        RETURN;
+    END IF;
+    INSERT INTO {schema}.setting VALUES ('cleaned', now)
+    ON CONFLICT (name) DO UPDATE SET value = excluded.value;
+    -- publishers wait behind it
+    PERFORM set_config('lock_timeout', '200ms', true);
     FOR part IN
         SELECT c.relname FROM pg_inherits i JOIN pg_class c ON c.oid = i.inhrelid
         WHERE i.inhparent = '{schema}.entry'::regclass
             AND substring(c.relname FROM 'entry_(\d+)')::integer < today - days
     LOOP
-        EXECUTE format('DROP TABLE {schema}.%I', part);
+        BEGIN
+            EXECUTE format('DROP TABLE {schema}.%I', part);
+        EXCEPTION WHEN lock_not_available THEN
+            EXIT;  -- a backup reads it: the next time
+        END;
     END LOOP;
-    SELECT value::bigint INTO cleaned FROM {schema}.setting WHERE name = 'cleaned';
-    IF now - cleaned < 50000 THEN
-        RETURN;
-    END IF;
-    INSERT INTO {schema}.setting VALUES ('cleaned', now)
-    ON CONFLICT (name) DO UPDATE SET value = excluded.value;
     DELETE FROM {schema}.letter WHERE at_us <= {schema}.now_us() - 60000000;
     -- not all at once: a statement may take seconds
     DELETE FROM {schema}.once WHERE digest IN (
