@@ -18,6 +18,8 @@ DEFAULT_ALIAS = "default"
 LONGEST_CHANNEL = 1000
 """Bytes. An entry of an index has 2704, with the ID of a user beside the name."""
 
+POLL_MAX = 10.0
+
 META_TTL_MIN = 60
 """Seconds. A client that was away for a moment must find the epoch that it knows."""
 
@@ -57,6 +59,12 @@ def problems(config: Config) -> Iterator[Problem]:
             "E062",
             "database_poll has no use with database_notify_url, past which nodes listen.",
             "Remove one of them.",
+        )
+    if config.database_poll > POLL_MAX:
+        yield Problem(
+            "E062",
+            f"database_poll must be at most {POLL_MAX:g}.",
+            "What nodes look for is kept for a minute.",
         )
     if not 0 < config.channel_max_length <= LONGEST_CHANNEL and uses_postgresql(config):
         yield Problem(

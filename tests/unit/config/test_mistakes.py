@@ -103,6 +103,7 @@ MISTAKES: dict[str, list[Options]] = {
         *each("database_history_meta_ttl", 1, 59),
         {"database": "a", "database_url": "postgresql://h"},
         {"database_poll": 0.1, "database_notify_url": "postgresql://h"},
+        {"database_poll": 10.1},
         {"engine": "postgresql", "channel_max_length": 0},
         {"engine": "postgresql", "channel_max_length": 1001},
     ],
