@@ -138,7 +138,7 @@ class PostgreSQLStreams:
             bytes(content),
             key(outgoing.publication.uid),
             min(options.history_size, MAX_COUNT) if options.keeps_history else 0,
-            options.history_lifetime * 1000,
+            min(options.history_lifetime * 1000, MAX_OFFSET // 4),
             self._keeping.meta_lifetime * 1000,
             new_epoch(),
             json.dumps(checks) if checks else None,
@@ -161,7 +161,9 @@ class PostgreSQLStreams:
         Args:
             waits: for another process that does it.
         """
-        await self._database.fetch(_KEEP_HOUSE, self._keeping.days, new_epoch(), waits)
+        await self._database.fetch(
+            _KEEP_HOUSE, min(self._keeping.days, MAX_COUNT), new_epoch(), waits
+        )
 
     # streams
 

@@ -5,9 +5,12 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Sequence
 
+from realtime.config.database_options import days_kept
+from realtime.config.options import ChannelOptions, Config
+from realtime.config.reader import MAXIMUM
 from realtime.engine.base import Outgoing
 from realtime.engine.once import Once
-from realtime.protocol.messages import Publication
+from realtime.protocol.messages import ClientInfo, Publication
 from tests.database_server import DatabaseServer
 from tests.engine.bench import KEPT, META_LIFETIME
 from tests.engine.postgresql_bench import PostgreSQLBench, postgresql_bench
@@ -80,6 +83,21 @@ async def test_expired_streams_do_not_come_back_when_positions_are_kept_forever(
     assert after is not None
     assert after.offset == 1
     assert after.epoch != before.epoch
+
+
+async def test_largest_lifetimes_are_taken(postgresql_server: DatabaseServer, unique: str) -> None:
+    options = ChannelOptions(history_size=MAXIMUM, history_lifetime=MAXIMUM)
+    async with postgresql_bench(postgresql_server, unique, meta_lifetime=MAXIMUM) as bench:
+        streams = bench.engine.broker
+        days = days_kept(Config(channel=options))
+        streams._keeping = streams._keeping._replace(days=days)
+
+        await streams.keep_house(waits=True)
+        await bench.publish("channel", 1, options=options)
+        await bench.presence.add("channel", [ClientInfo("7", "C1")], MAXIMUM)
+
+        assert await bench.kept("channel") == [1]
+        assert "C1" in await bench.presence.get("channel")
 
 
 async def test_partition_that_a_backup_reads_is_dropped_later(postgresql: PostgreSQLBench) -> None:
