@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import re
 import sys
 from collections import Counter
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
@@ -23,13 +24,14 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
-from centrifuge import Client, PublicationContext, SubscribedContext, SubscriptionEventHandler
+from centrifuge import PublicationContext, SubscribedContext, SubscriptionEventHandler
 
 from tests.chaos.publishers import eventually
 from tests.chaos.subscribers import Subscriber
 from tests.conftest import connection_token, new_word
 from tests.database_server import DatabaseServer, Postgres
 from tests.live.configurations import FORCED
+from tests.live.python_client import python_client
 from tests.ports import free_port
 from tests.processes import run_python
 from tests.protocol_client import Closed, open_client
@@ -65,12 +67,8 @@ import json, realtime
 found = realtime.history({CHANNEL!r}, limit=5000)
 print(json.dumps([each["data"][1] for each in found]))
 """
-COPY_BLOCKED = """
-import json, sys, time
-import realtime
-for each in json.loads(sys.argv[1])["users"]:
-    realtime.block(each["user"], each["expire_at"] - time.time())
-"""
+PAGE = (ROOT / "docs" / "postgresql.md").read_text()
+[COPY_BLOCKED] = re.findall(r"# copy_blocked\.py\n(.*?)```", PAGE, re.DOTALL)
 CREATE = """
 from django.db import connection
 from realtime.engine.postgresql.schema import create
@@ -157,16 +155,18 @@ class Site:
         assert done.returncode == 0, done.stderr
         return done.stdout
 
-    def run(self, options: Mapping[str, Any], code: str, *arguments: str) -> str:
+    def run(self, options: Mapping[str, Any], code: str) -> str:
         """Run code of the site."""
         text = "import django\ndjango.setup()\n" + code
-        done = run_python(["-c", text, *arguments], ROOT, self.config(options))
+        done = run_python(["-c", text], self._directory, self.config(options))
         assert done.returncode == 0, done.stderr
         return done.stdout
 
     def copy_blocked(self, old: Mapping[str, Any], new: Mapping[str, Any]) -> None:
+        """Do what the page says."""
         blocked = self.manage(old, "realtime", "blocked", "--json")
-        self.run(new, COPY_BLOCKED, blocked)
+        (self._directory / "blocked.json").write_text(blocked)
+        self.run(new, COPY_BLOCKED)
 
     @asynccontextmanager
     async def committing(self) -> AsyncIterator[None]:
@@ -197,9 +197,9 @@ class Site:
             is_over = True
             await task
         finally:
-            task.cancel()
+            await end(task)
             worker.kill()
-            await worker.wait()
+            await worker.communicate()
 
 
 @pytest.fixture
@@ -211,6 +211,12 @@ def site(
     yield site
     for node in site.nodes:
         node.stop()
+
+
+async def end(task: asyncio.Task[None]) -> None:
+    """Cancel a task, and wait until its connection is closed."""
+    task.cancel()
+    await asyncio.wait([task])
 
 
 async def is_refused(node: Node) -> bool:
@@ -263,23 +269,22 @@ async def test_service_moves_to_postgresql_and_back(
     async with AsyncExitStack() as stack:
         tasks = [asyncio.create_task(each.run()) for each in (*first, away)]
         for journal, node in zip(journals, site.nodes, strict=True):
-            client = Client(
-                node.socket + "?cf_protocol_version=v2",
-                token=connection_token("second"),
-                proxy=None,
-                min_reconnect_delay=0.1,
-                max_reconnect_delay=0.5,
+            client = await stack.enter_async_context(
+                python_client(
+                    node.socket + "?cf_protocol_version=v2",
+                    min_reconnect_delay=0.1,
+                    max_reconnect_delay=0.5,
+                )
             )
             subscription = client.new_subscription(CHANNEL, events=journal)
             await subscription.subscribe()
             await client.connect()
-            stack.push_async_callback(client.disconnect)
         clients: list[Subscriber | Journal] = [*first, away, *journals]
         await eventually(lambda: all(each.is_live for each in clients), "subscribed clients")
 
         async with site.committing():
             await eventually(lambda: len(away.received[CHANNEL]) > 10, "publications")
-            tasks.pop().cancel()  # it comes back after both moves
+            await end(tasks.pop())  # it comes back after both moves
             for old, new in ((redis, postgresql), (postgresql, again)):
                 await apart(site.copy_blocked, old, new)
                 for node in site.nodes:
@@ -315,12 +320,12 @@ async def test_service_moves_to_postgresql_and_back(
                 "the last publication",
             )
         for task in tasks:
-            task.cancel()
+            await end(task)
 
+    assert away.recovered[CHANNEL] == [False]
     assert Counter(number for stream in streams.values() for number in stream) == Counter(truth)
     assert all(stream == sorted(stream) for stream in streams.values())
     assert all(len(stream) > 20 for stream in streams.values())
     for follower in clients:
         judge(follower)
     assert all(len(each.beginnings[CHANNEL]) >= 2 for each in clients if each is not away)
-    assert away.recovered[CHANNEL] == [False]
