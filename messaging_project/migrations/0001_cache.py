@@ -1,4 +1,4 @@
-"""What the site needs in PostgreSQL: the tables of the engine, and of the cache."""
+"""The table of the cache, where the database is PostgreSQL; see `CACHES` in the settings."""
 
 from __future__ import annotations
 
@@ -7,19 +7,15 @@ from typing import Any
 from django.core.management import call_command
 from django.db import migrations
 
-from realtime.engine.postgresql import schema
-
 
 def create(apps: Any, editor: Any) -> None:
-    """Create the tables, where the database is PostgreSQL."""
+    """Create the table."""
     if editor.connection.vendor == "postgresql":
-        with editor.connection.cursor() as cursor:
-            schema.create(cursor)
         call_command("createcachetable", database=editor.connection.alias, verbosity=0)
 
 
 class Migration(migrations.Migration):
-    """Runs on any database, and does nothing on others."""
+    """Does nothing on other databases."""
 
     dependencies = ()
     operations = (migrations.RunPython(create, migrations.RunPython.noop),)
