@@ -8,10 +8,10 @@ Where the engine uses the database of the rows, the rows are deleted and publish
 transaction, and the nodes are notified after its commit.
 
 Invariants:
-- In one transaction, or: a row is deleted only after the engine has answered for it. A relay that dies in between leaves
-  the row, and the next one repeats it: with the same idempotency key, so nothing is published.
-  So does a row whose deletion PostgreSQL lost in a crash: the relay waits for its disk only where
-  publications are in the commit.
+- In one transaction, or: a row is deleted only after the engine has answered for it. A relay that
+  dies in between leaves the row, and the next one repeats it: with the same idempotency key, so
+  nothing is published. So does a row whose deletion PostgreSQL lost in a crash: the relay waits
+  for its disk only where publications are in the commit.
 - Rows of a channel go out in the order of their ids. One relay at a time works on a channel. Those
   of one round trip name the row before them, so that the engine refuses them if it refused that
   one.
