@@ -33,6 +33,7 @@ from realtime import checks, signals
 from realtime.config.channel_rights import REPLACED
 from realtime.config.fields import kind_of
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
+from realtime.database.checks import check_tables
 from realtime.engine.redis.keys import Keys
 from realtime.errors import DISCONNECTS, ERRORS, Disconnect, Error
 from realtime.live.rows import checks as live_checks
@@ -154,6 +155,7 @@ def system_checks() -> Iterator[Row]:
             *checks.DATABASE_CHECKS,
             *checks.OF_PARTS,
             *live_checks.CHECKS,
+            check_tables,
         )
         for found in _CHECK.findall(inspect.getdoc(check) or "")
     )

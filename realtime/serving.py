@@ -11,7 +11,7 @@ import asyncio
 import logging
 import os
 import threading
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
 from typing import Any, TypeVar
@@ -32,6 +32,7 @@ from realtime.hooks.runner import Connections, own_connections
 from realtime.hooks.site import site_hooks
 from realtime.node.node import Node
 from realtime.operators.observer import NodeObserver
+from realtime.server_api.arguments import Position
 from realtime.server_api.durable import PendingRows, RowWriter
 from realtime.server_api.online import OnlineUsers
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
@@ -39,6 +40,9 @@ from realtime.server_api.transactions import AfterCommit, Direct, Publisher
 logger = logging.getLogger("realtime.asgi")
 
 T = TypeVar("T")
+
+Snapshot = Callable[[Sequence[str]], dict[str, Position | None] | None]
+"""Returns channel → position as the transaction under way sees it; None where there is none."""
 
 CALL_TIMEOUT = 10.0
 """Seconds a synchronous caller waits for the serving event loop."""
@@ -69,6 +73,8 @@ class Serving:
         """Writes them: the same, unless tests put one here that records."""
         self.online: OnlineUsers | None = None
         """Finds users of the site, if the app `realtime.online` is installed."""
+        self.snapshot: Snapshot | None = None
+        """Reads positions in a transaction of the site, if `realtime.database` is installed."""
         self._inherited: list[object] = []
         """Nodes and member of the parents, in a forked process."""
         self._begin()

@@ -131,17 +131,15 @@ LONGER = {
 LINES_OF_AN_APP = 800
 """Without migrations, and without comments, docstrings and blank lines."""
 
-OPTIONAL_APPS = (
-    "realtime.database",
-    "realtime.pending",
-    "realtime.online",
-    "realtime.live",
-    "realtime.debug",
+OPTIONAL_APPS = tuple(
+    f"realtime.{app}" for app in ("database", "pending", "online", "live", "debug")
 )
 ROOMS_OF_APPS = (
     "realtime.live.rows",
     "realtime.live.rows.follows",
     "realtime.pending.invalid_rows",
+    "realtime.pending.retries",
+    "realtime.pending.within",
 )
 """Those below an app that have an idea of their own."""
 

@@ -44,10 +44,7 @@ from realtime.config.parts import check_service
 
 TAG = "realtime"
 
-DATABASE_CHECKS: Sequence[Callable[..., list[CheckMessage]]] = (
-    installed.check_pending,
-    installed.check_tables,
-)
+DATABASE_CHECKS: Sequence[Callable[..., list[CheckMessage]]] = (installed.check_pending,)
 """Those that query databases; Django runs them for `check --database` and `migrate`."""
 
 OF_SOURCES = (

@@ -3,21 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from contextlib import suppress
 from typing import Any
 
 from django.apps import apps
 from django.core import checks
 from django.core.checks import CheckMessage
-from django.db import DatabaseError, connections
-from django.db.transaction import atomic
+from django.db import DatabaseError
 
 from realtime.checks.table import Found, check, places
-from realtime.config import sources
 from realtime.config.channel_options import PER_USER
 from realtime.config.sources import Report
 from realtime.engine import factory
-from realtime.engine.postgresql import schema
 from realtime.serving import serving
 
 
@@ -45,27 +41,6 @@ def check_pending(*, databases: Sequence[str] | None = None, **_: Any) -> list[C
             f"{overview.waiting} durable publications wait, one for {overview.oldest:.0f} s.",
             hint="Any process that serves clients publishes them: see its log, and the engine's.",
             id="realtime.W034",
-        )
-    ]
-
-
-def check_tables(*, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """W066: with `--database`: the tables of the PostgreSQL engine are missing there, or those of
-    another version.
-    """
-    config = sources.configuration.examine().config
-    database = sources.engine_database(config)
-    if database is None or database not in (databases or ()):
-        return []
-    with suppress(DatabaseError), atomic(using=database), connections[database].cursor() as cursor:
-        if schema.is_current(cursor, config.database_schema):
-            return []
-    return [
-        checks.Warning(
-            f"The database {database!r} lacks the tables of the PostgreSQL engine, or they are of"
-            " another version.",
-            hint=f"{schema.HINT}.",
-            id="realtime.W066",
         )
     ]
 

@@ -192,9 +192,8 @@ def redis_prefix(config: Config) -> str:
 
 def engine_database(config: Config) -> str | None:
     """Return the entry of DATABASES that the engine uses; None: it uses none of them."""
-    if not uses_postgresql(config) or config.database_url:
-        return None
-    return config.database or DEFAULT_DB_ALIAS
+    is_named = uses_postgresql(config) and not config.database_url
+    return (config.database or DEFAULT_DB_ALIAS) if is_named else None
 
 
 def database_parameters(alias: str) -> dict[str, Any]:

@@ -1,7 +1,11 @@
-"""The tables of the PostgreSQL engine, created and changed by `migrate`.
+"""The site and the PostgreSQL engine in one database: its tables, and positions in snapshots.
 
     INSTALLED_APPS += ["realtime.database"]
 
-No migration does it, but what follows each `migrate`: a site may choose this engine after its
-migrations, and a new version of this package changes functions. docs/postgresql.md.
+creating   what follows `migrate`: no migration does it, for a site may choose this engine after its
+           migrations, and a new version of this package changes functions
+checks     whether the tables are those of this version
+snapshots  positions of channels as a transaction of the site sees them
+
+docs/postgresql.md.
 """

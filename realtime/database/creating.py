@@ -36,7 +36,7 @@ def after_migrate(using: str, verbosity: int = 1, stdout: TextIO | None = None, 
     if using != database or connections[using].vendor != "postgresql":
         return
     name = config.database_schema
-    if not router.allow_migrate(using, LABEL) or _is_current(using, name):
+    if not router.allow_migrate(using, LABEL) or is_current(using, name):
         return
     if verbosity:
         write(f"  Creating the tables of the PostgreSQL engine in {name}\n")
@@ -44,7 +44,8 @@ def after_migrate(using: str, verbosity: int = 1, stdout: TextIO | None = None, 
         schema.create(cursor, name)
 
 
-def _is_current(using: str, name: str) -> bool:
+def is_current(using: str, name: str) -> bool:
+    """Return whether a database has the tables and functions of this version, in a schema."""
     try:
         with transaction.atomic(using=using), connections[using].cursor() as cursor:
             return schema.is_current(cursor, name)

@@ -15,7 +15,6 @@ from realtime.engine.redis.redis_bus import RedisBus
 
 if TYPE_CHECKING:
     from realtime.engine.postgresql.database import BlockingDatabase
-    from realtime.engine.postgresql.within import StreamsWithin
 
 
 class MemoryEngines:
@@ -57,14 +56,6 @@ class MemoryEngines:
 
     def database(self, config: Config) -> BlockingDatabase | None:
         """Return the database that keeps streams and presence, for its doctor; to be closed."""
-        return None
-
-    def within(self, config: Config, connection: object) -> StreamsWithin | None:
-        """Return the streams within the transactions of a connection; None where there are none.
-
-        Args:
-            connection: of the driver, to the database that `sources.engine_database` names.
-        """
         return None
 
 

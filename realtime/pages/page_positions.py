@@ -21,12 +21,10 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 
-from django.db import connections
 from django.http import HttpRequest
 
 from realtime.channel_rules import check_channel, name
 from realtime.cluster.member import Member
-from realtime.config import sources
 from realtime.config.options import Config
 from realtime.errors import (
     BadRequest,
@@ -38,7 +36,7 @@ from realtime.errors import (
 )
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api.arguments import Position
-from realtime.serving import run_by_hand, serving
+from realtime.serving import serving
 from realtime.tracing.recording import recorder
 from realtime.transports.asgi import BEGUN
 
@@ -109,35 +107,9 @@ def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Positi
 
 
 def in_snapshot(channels: Sequence[str]) -> dict[str, Position | None] | None:
-    """Return the positions that channels have in the snapshot of the transaction under way.
-
-    Nothing is written in this transaction. A channel whose stream is not in the snapshot begins
-    after it, so its position is the beginning of the stream.
-
-    Returns:
-        None: no transaction in the database of the engine, or one without a snapshot.
-    """
-    config = serving.config()
-    alias = sources.engine_database(config)
-    if alias is None or not connections[alias].in_atomic_block:
-        return None
-    within = serving.engines(config).within(config, connections[alias].connection)
-    try:
-        if within is None or not run_by_hand(within.is_snapshot()):
-            return None
-        wanted = [channel for channel in channels if _is_usable(name(channel), config)]
-        tops = run_by_hand(within.tops(wanted))
-    except EngineUnavailable as error:
-        logger.warning("A page has positions of a time, and not of its snapshot: %s", error)
-        return None
-    # those that expire are kept for longer by a connection of the engine
-    others = wanted if config.database_history_meta_ttl else set(wanted) - tops.keys()
-    found: dict[str, Position | None] = dict.fromkeys(channels)
-    for channel, begun in _reader.read(dict.fromkeys(others), None).items():
-        found[channel] = begun and Position(0, begun.epoch)
-    for channel, top in tops.items():
-        found[channel] = Position(top.offset, top.epoch)
-    return _recorded(found)
+    """Return the positions of channels in the snapshot of a transaction; None without one."""
+    found = None if serving.snapshot is None else serving.snapshot(channels)
+    return found and _recorded(found)
 
 
 async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
@@ -145,8 +117,8 @@ async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str,
     return _recorded(await _reader.aread(dict.fromkeys(channels), time_of(request)))
 
 
-def read(channels: Sequence[str], at: int) -> dict[str, Position | None]:
-    """Return positions at a time in Unix ms; see `positions`."""
+def read(channels: Sequence[str], at: int | None) -> dict[str, Position | None]:
+    """Return positions at a time in Unix ms, or those of now; see `positions`."""
     return _recorded(_reader.read(dict.fromkeys(channels), at))
 
 

@@ -11,6 +11,7 @@ tables        which databases have the tables
 shards        takes shards of the table, so that one relay at a time works on a channel
 reading       reads the rows that are due, whatever is in them
 relay         publishes rows and deletes them; one thread in every process that serves clients
+within        streams in the relay's transaction, where the engine uses the database of the rows
 
 docs/commit-to-screen.md.
 """

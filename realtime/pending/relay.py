@@ -8,7 +8,7 @@ Where the engine uses the database of the rows, the rows are deleted and publish
 transaction, and the nodes are notified after its commit.
 
 Invariants:
-- In one transaction, or: a row is deleted only after the engine has answered for it. A relay that
+- Apart from that, a row is deleted only after the engine has answered for it. A relay that
   dies in between leaves the row, and the next one repeats it: with the same idempotency key, so
   nothing is published. So does a row whose deletion PostgreSQL lost in a crash: the relay waits
   for its disk only where publications are in the commit.
@@ -57,7 +57,7 @@ from realtime.server_api.operations import check_kept
 from realtime.serving import Serving, run_by_hand
 
 if TYPE_CHECKING:
-    from realtime.engine.postgresql.within import StreamsWithin
+    from realtime.pending.within import StreamsWithin
 
 logger = logging.getLogger("realtime.pending")
 
@@ -238,8 +238,10 @@ class RelayThread(threading.Thread):
         is_there = sources.engine_database(config) == database
         if not is_there or time.monotonic() < self._apart_until.get(database, 0.0):
             return None
-        connections[database].ensure_connection()
-        return self._serving.engines(config).within(config, connections[database].connection)
+        from realtime.pending.within import StreamsWithin
+
+        engine = self._serving.engines(config).database(config)
+        return StreamsWithin(engine.address, database, config) if engine else None
 
     def _ring(self, within: StreamsWithin) -> None:
         try:

@@ -11,6 +11,7 @@ from docs import tables
 from realtime import checks
 from realtime.config import parts
 from realtime.config.options import CHANNEL_OPTION_FIELDS, CONFIG_FIELDS
+from realtime.database import checks as database_checks
 from realtime.live.rows import checks as live_checks
 from realtime.tools.bench import command as bench
 from realtime.tools.bench import reference
@@ -39,7 +40,7 @@ def test_every_option_is_in_one_table_or_repeats_one_that_is() -> None:
 
 
 def test_every_system_check_is_in_the_table_and_no_other() -> None:
-    modules = (live_checks, parts)
+    modules = (database_checks, live_checks, parts)
     files = [
         *Path(checks.__path__[0]).glob("*.py"),
         *(Path(str(each.__file__)) for each in modules),

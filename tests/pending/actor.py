@@ -28,9 +28,9 @@ django.setup()
 from django.db import DatabaseError, connection, transaction  # noqa: E402
 
 import realtime  # noqa: E402
-from realtime.engine.postgresql.within import _HeldRinger  # noqa: E402
 from realtime.pending.relay import RelayThread  # noqa: E402
 from realtime.pending.wake_ups import WakeUps  # noqa: E402
+from realtime.pending.within import _HeldRinger  # noqa: E402
 from realtime.redis import blocking  # noqa: E402
 from realtime.server_api.durable import RelayCounters  # noqa: E402
 from realtime.serving import serving  # noqa: E402

@@ -12,11 +12,11 @@ from django.db import connections, transaction
 
 import realtime
 from realtime.engine.postgresql.streams import PostgreSQLStreams
-from realtime.engine.postgresql.within import StreamsWithin, _HeldRinger
 from realtime.errors import EngineUnavailable
 from realtime.pending.models import Pending, Relay
 from realtime.pending.publications import publication_of
 from realtime.pending.relay import RelayThread
+from realtime.pending.within import StreamsWithin, _HeldRinger
 from tests.pending.relaying import Relaying, data, row, write
 from tests.site_database import SITE, SiteDatabase
 

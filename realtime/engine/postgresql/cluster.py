@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import math
 import time
 
@@ -13,7 +12,7 @@ from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, Survey
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.lists import PostgreSQLNodeLists
 from realtime.engine.postgresql.packing import Entries, pack, unpack
-from realtime.engine.postgresql.streams import key
+from realtime.engine.postgresql.streams import digest
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
 
@@ -124,21 +123,14 @@ class PostgreSQLCluster:
     # claims
 
     async def claim(self, name: str, owner: str, lifetime: float) -> str:
-        ((owning,),) = await self._database.fetch(
-            _CLAIM, _digest(name), owner, int(lifetime * 1000)
-        )
+        ((owning,),) = await self._database.fetch(_CLAIM, digest(name), owner, int(lifetime * 1000))
         return str(owning)
 
     async def owner(self, name: str) -> str | None:
-        rows = await self._database.fetch(_OWNER, _digest(name))
+        rows = await self._database.fetch(_OWNER, digest(name))
         return rows[0][0] if rows else None
 
     async def round_trip(self) -> float:
         began = time.perf_counter()
         await self._database.fetch("SELECT 1")
         return time.perf_counter() - began
-
-
-def _digest(name: str) -> bytes:
-    """Return a short name of one that may be long, and have any character."""
-    return hashlib.blake2b(key(name), digest_size=16).digest()

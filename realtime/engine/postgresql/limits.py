@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Mapping, Sequence
 
 from realtime.engine import records
@@ -17,7 +16,7 @@ from realtime.engine.limits import (
 )
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.packing import Entries, pack, unpack
-from realtime.engine.postgresql.streams import key
+from realtime.engine.postgresql.streams import digest, key
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import UserID
 
@@ -47,7 +46,7 @@ class PostgreSQLLimits:
     async def block(self, ends: Mapping[UserID, float]) -> Blocking:
         ((number, made, changed),) = await self._database.fetch(
             _BLOCK,
-            [_digest(user) for user in ends],
+            [digest(user) for user in ends],
             [pack(records.of_blocked(user, end)) for user, end in ends.items()],
             [float(end) for end in ends.values()],
             MAX_BLOCKED,
@@ -67,7 +66,7 @@ class PostgreSQLLimits:
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         ((lasting,),) = await self._database.fetch(
             _ADD_DEBTS,
-            [key(f"{debt.rate}:") + _digest(debt.user) for debt in debts],
+            [key(f"{debt.rate}:") + digest(debt.user) for debt in debts],
             [debt.seconds for debt in debts],
             [debt.most for debt in debts],
             elapsed,
@@ -85,7 +84,7 @@ class PostgreSQLLimits:
         ((users, here, elsewhere),) = await self._database.fetch(
             _PLACE,
             node,
-            [_digest(user) for user in counts],
+            [digest(user) for user in counts],
             list(counts.values()),
             limit,
             clears,
@@ -97,8 +96,3 @@ class PostgreSQLLimits:
 
 def _version(made: int | None, changed: int | None) -> ListVersion:
     return NO_LIST if made is None or changed is None else ListVersion(made, changed)
-
-
-def _digest(user: UserID) -> bytes:
-    """Return a short name of a user, whose ID may be long."""
-    return hashlib.blake2b(key(user), digest_size=16).digest()

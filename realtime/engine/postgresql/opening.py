@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from realtime.engine.postgresql.database import BlockingDatabase
     from realtime.engine.postgresql.engine import Addresses
     from realtime.engine.postgresql.streams import Keeping
-    from realtime.engine.postgresql.within import StreamsWithin
 
 CONNECT_TIMEOUT = 2.0
 """Seconds to get a connection, and to open it. libpq has no less."""
@@ -58,16 +57,6 @@ class PostgreSQLEngines:
         from realtime.engine.postgresql.database import BlockingDatabase
 
         return BlockingDatabase(_addresses(config).statements)
-
-    def within(self, config: Config, connection: object) -> StreamsWithin | None:
-        import psycopg
-
-        from realtime.engine.postgresql.within import StreamsWithin
-
-        if not isinstance(connection, psycopg.Connection):
-            return None
-        addresses, polled = _addresses(config), bool(config.database_poll)
-        return StreamsWithin(addresses.statements, connection, _keeping(config), polled)
 
 
 def _addresses(config: Config, timeout: float | None = None) -> Addresses:

@@ -6,6 +6,7 @@ A ring follows the commit.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import logging
 from collections.abc import Sequence
@@ -246,6 +247,11 @@ def has_key_alone(outgoing: Outgoing) -> bool:
 def key(name: str) -> bytes:
     """Return a name as tables have it."""
     return name.encode(errors="surrogatepass")
+
+
+def digest(name: str) -> bytes:
+    """Return a short name of one that may be long."""
+    return hashlib.blake2b(key(name), digest_size=16).digest()
 
 
 def to_publication(record: bytes, offset: int, at: int = 0) -> Publication:

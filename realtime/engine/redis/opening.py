@@ -72,9 +72,6 @@ class RedisEngines:
     def database(self, config: Config) -> None:
         return None
 
-    def within(self, config: Config, connection: object) -> None:
-        return None
-
     def panel_keys(self, config: Config) -> RunOnKey:
         bus, prefix = self.redis(config), sources.redis_prefix(config)
 
