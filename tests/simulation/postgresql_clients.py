@@ -13,7 +13,7 @@ import contextlib
 from collections import deque
 from collections.abc import AsyncIterator, Callable, Iterator
 from types import SimpleNamespace
-from typing import Any, NamedTuple
+from typing import Any
 from unittest import mock
 
 import psycopg
@@ -35,23 +35,22 @@ ENDED = "57P"
 """Errors after which the connection ends."""
 
 
-class Cursor(NamedTuple):
+class Cursor:
     """The rows of a statement, for threads."""
 
-    rows: list[Row]
     description = True
+
+    def __init__(self, rows: list[Row]) -> None:
+        self.rows = rows
 
     def fetchall(self) -> list[Row]:
         return self.rows
 
 
-class LoopCursor(NamedTuple):
+class LoopCursor(Cursor):
     """The same for event loops."""
 
-    rows: list[Row]
-    description = True
-
-    async def fetchall(self) -> list[Row]:
+    async def fetchall(self) -> list[Row]:  # type: ignore[override]
         return self.rows
 
 

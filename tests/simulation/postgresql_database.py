@@ -26,9 +26,23 @@ import psycopg
 Row = tuple[Any, ...]
 Key = Any
 Lock = tuple[Hashable, ...]
-Running = Generator[Lock | None, None, list[Row]]
+Running = Generator[Lock | None, None, Any]
 """A statement that runs: it yields a lock that it waits for, or None where others may go on."""
 Statement = Callable[..., Any]
+
+
+class Statements(dict[str, Statement]):
+    """What the engine may send, by its text."""
+
+    def runs(self, query: str) -> Callable[[Statement], Statement]:
+        """Let a function be a statement."""
+
+        def put(statement: Statement) -> Statement:
+            self[query] = statement
+            return statement
+
+        return put
+
 
 UNLOGGED = {"letter", "presence", "node", "survey", "answer", "owner", "listed", "listing", "swept"}
 UNLOGGED |= {"last_sweep", "seen", "debt", "place"}
@@ -243,4 +257,4 @@ def _run(statement: Statement, transaction: Transaction, arguments: tuple[Any, .
     rows = statement(transaction, *arguments)
     if isgenerator(rows):
         rows = yield from rows
-    return rows  # type: ignore[no-any-return]
+    return rows

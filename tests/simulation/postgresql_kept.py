@@ -11,7 +11,7 @@ from realtime.engine.postgresql.streams import key
 from tests.simulation.postgresql_server import PostgreSQL
 
 if TYPE_CHECKING:
-    from tests.simulation.postgresql_functions import Stream
+    from tests.simulation.postgresql_streams import Stream
 
 
 def stream(server: PostgreSQL, channel: str) -> tuple[str, int, int] | None:

@@ -19,7 +19,7 @@ How a server ends, and what it has when it is back at its place:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from functools import partial
 from random import Random
@@ -30,6 +30,7 @@ import psycopg
 
 from realtime.engine.postgresql.rings import Ring
 from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, quoted
+from tests.simulation import postgresql_cluster, postgresql_lists, postgresql_streams
 from tests.simulation.network import End, Link, Network
 from tests.simulation.postgresql_database import (
     REMEMBERED,
@@ -40,8 +41,13 @@ from tests.simulation.postgresql_database import (
     Statement,
     Transaction,
 )
-from tests.simulation.postgresql_functions import STATEMENTS
 from tests.simulation.world import Process, World
+
+STATEMENTS: Mapping[str, Statement] = {
+    **postgresql_streams.STATEMENTS,
+    **postgresql_lists.STATEMENTS,
+    **postgresql_cluster.STATEMENTS,
+}
 
 PORT = 5432
 FLUSH = 0.001

@@ -25,7 +25,7 @@ from realtime.engine.postgresql import (
 from realtime.engine.postgresql.schema import create, quoted
 from tests.database_server import DatabaseServer, QuickPostgres
 from tests.simulation.postgresql_database import Database
-from tests.simulation.postgresql_functions import STATEMENTS
+from tests.simulation.postgresql_server import STATEMENTS
 
 ROUNDS = 500
 CHANNELS = [b"a", b"b", b"c"]
