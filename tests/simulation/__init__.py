@@ -1,8 +1,9 @@
-"""A simulated world for the real nodes: virtual time, a network, Redis, clients, and one judge.
+"""A simulated world for the real nodes: virtual time, a network, Redis, PostgreSQL, clients, one judge.
 
     world        virtual time, what happens next, processes with loops and clocks of their own
     network      links between processes: delays, cuts, stalls, ends that learn nothing
     redis_*      a model of Redis: data and scripts, connections, replicas, Sentinels, clusters
+    postgresql_* a model of PostgreSQL: tables, statements, backends, connections, faults
     members      the processes of the service: real nodes, with real engines
     http_server  a server of HTTP around the product's ASGI applications
     clients      clients of both generations, as the published ones recover

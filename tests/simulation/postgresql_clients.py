@@ -29,6 +29,8 @@ from tests.simulation.world import Process
 
 LATE = 0.1
 """Seconds from one look of psycopg at the time to the next."""
+MOMENT = 1e-6
+"""Seconds by which a timer may be early."""
 CANCEL_TIMEOUT = 5.0
 """Seconds that psycopg waits for a statement whose caller has been cancelled."""
 ENDED = "57P"
@@ -115,7 +117,7 @@ class Connection:
             if self._is_lost:
                 self.transaction_status = TransactionStatus.UNKNOWN
                 raise psycopg.OperationalError("the connection is lost")
-            if (left := until - self._now()) <= 0:
+            if (left := until - self._now()) <= MOMENT:
                 raise database._Late
             await self._wait(left)
         return self._replies.popleft()
@@ -171,7 +173,7 @@ class Connection:
                 yield self._notifications.popleft()
             if self._is_lost:
                 raise psycopg.OperationalError("the connection is lost")
-            if (left := until - self._now()) <= 0:
+            if (left := until - self._now()) <= MOMENT:
                 return
             await self._wait(left)
 
@@ -230,7 +232,7 @@ class Semaphore:
         process = self._process_of()
         until = process.loop.time() + timeout
         while not self._left:
-            if (left := until - process.loop.time()) <= 0:
+            if (left := until - process.loop.time()) <= MOMENT:
                 return False
             self._waiting.append(wait(process, left))
             suspend()

@@ -114,7 +114,7 @@ class Transaction:
             self.waits_for = lock
             self._find_deadlock(holder)
             yield lock
-            if self.lock_until is not None and self.database.clock() >= self.lock_until:
+            if self.lock_until is not None and self.database.clock() >= self.lock_until - 1e-6:
                 raise failure(LOCK_TIMEOUT)
         self.waits_for = self.lock_until = None
         return []
