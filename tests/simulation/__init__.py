@@ -1,4 +1,4 @@
-"""A simulated world for the real nodes: virtual time, a network, Redis, PostgreSQL, clients, one judge.
+"""A simulated world for the real nodes: virtual time, a network, servers, clients, and one judge.
 
     world        virtual time, what happens next, processes with loops and clocks of their own
     network      links between processes: delays, cuts, stalls, ends that learn nothing
