@@ -20,7 +20,8 @@ Invariants, of which each failure is a sentence in the failures of the judge:
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
@@ -73,6 +74,7 @@ class RowJudge:
         """Channel → number → what is committed and not published."""
         self.is_calm = True
         """Whether nothing has gone wrong until now."""
+        self._retries = 0
         self._lost_until = 0.0
         """Redis may have lost what was published before."""
         database.on_commit = self._commit
@@ -144,12 +146,21 @@ class RowJudge:
             self._judge.acknowledge(publishing, position.offset, position.epoch)
 
     def _refuse(self, row: DurableRow, error: EngineUnavailable) -> None:
-        if not self.is_calm or not is_refusal(error):
+        if not self.is_calm or self._retries or not is_refusal(error):
             return
-        now, number = self._world.now, row.publishing.number
-        if row.refused and now - row.refused[-1] < PAUSES[len(row.refused) - 1]:
-            self._judge.fail(f"{number} was tried at {now:.2f} s, and refused at {row.refused}")
-        row.refused.append(now)
+        now, number, before = self._world.now, row.publishing.number, row.refused
+        if len(before) > len(PAUSES) or (before and now - before[-1] < PAUSES[len(before) - 1]):
+            self._judge.fail(f"{number} was refused at {now:.2f} s, and before at {before}")
+        before.append(now)
+
+    @contextmanager
+    def retrying(self) -> Iterator[None]:
+        """Let rows that are parked be tried again, within this block and after it."""
+        self._retries += 1
+        yield
+        self._retries -= 1
+        for row in self._rows.values():
+            row.refused.clear()
 
     # the end
 

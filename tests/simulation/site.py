@@ -167,7 +167,8 @@ class Writer:
             if chance.random() < 0.1:
                 self._publish(chance, self._number())
             elif chance.random() < 0.05:
-                self._rows.retry()
+                with self.site.judge.retrying():
+                    self._rows.retry()
             else:
                 self._transact(chance)
         except (_RolledBack, django.db.Error):
