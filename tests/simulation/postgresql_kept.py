@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING
 
 from realtime.cluster import dead_nodes
 from realtime.engine.lists import Kind
-from realtime.engine.postgresql.cluster import CLEANER, _digest
-from realtime.engine.postgresql.streams import key
+from realtime.engine.postgresql.cluster import CLEANER
+from realtime.engine.postgresql.streams import digest, key
 from tests.simulation.postgresql_server import PostgreSQL
 
 if TYPE_CHECKING:
@@ -53,4 +53,4 @@ def claims(server: PostgreSQL) -> dict[bytes, str]:
 
 def claim(name: str) -> bytes:
     """Return how a claim is named."""
-    return _digest(name)
+    return digest(name)

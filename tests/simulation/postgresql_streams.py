@@ -365,6 +365,9 @@ def last_letter(t: Transaction) -> list[Row]:
 
 
 @STATEMENTS.runs(listening._POLL)
-def poll(t: Transaction, last: int) -> list[Row]:
-    found = sorted((number, row) for number, row in t.scan("letter") if number > last)
+def poll(t: Transaction, last: int, _: int) -> list[Row]:
+    letters = dict(t.scan("letter"))
+    if last > max(letters, default=last):
+        last = 0
+    found = sorted((number, row) for number, row in letters.items() if number > last)
     return [(number, b"%d " % at + ring) for number, (at, ring) in found]
