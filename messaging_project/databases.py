@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from django.core.exceptions import ImproperlyConfigured
+
+MISTAKE = "DJANGO_DATABASE has to be a file, or a valid URL postgresql://."
+
 
 def database(place: str, file: Path) -> dict[str, object]:
     """Return the entry of DATABASES.
@@ -13,19 +17,26 @@ def database(place: str, file: Path) -> dict[str, object]:
         file: of SQLite.
 
     Raises:
+        ImproperlyConfigured: the place is a URL of another database, or has mistakes. The text
+            leaves the URL out, which may have a password.
         ImportError: psycopg is not installed, and the place is a URL.
-        psycopg.ProgrammingError: the URL has mistakes.
     """
     if not place.startswith(("postgresql://", "postgres://")):
+        if "://" in place:
+            raise ImproperlyConfigured(MISTAKE)
         return {
             "ENGINE": "django.db.backends.sqlite3",
             "NAME": place or file,
             # a transaction that reads first waits for other writers, too: else SQLite refuses it
             "OPTIONS": {"transaction_mode": "IMMEDIATE", "timeout": 20},
         }
+    from psycopg import ProgrammingError
     from psycopg.conninfo import conninfo_to_dict
 
-    parts = conninfo_to_dict(place)
+    try:
+        parts = conninfo_to_dict(place)
+    except ProgrammingError:
+        raise ImproperlyConfigured(MISTAKE) from None
     own = {
         name: parts.pop(of_libpq, "")
         for name, of_libpq in (

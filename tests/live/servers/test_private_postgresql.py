@@ -77,7 +77,9 @@ def test_server_that_has_a_name_is_used(
 
     with server.connect() as connection:
         rows = connection.execute("SELECT channel, top FROM django_realtime.stream").fetchall()
+        cached = connection.execute("SELECT count(*) FROM site_cache").fetchone()
     assert (b"demo:lobby", 1) in rows
+    assert cached is not None, "the panel's sign-in counts for all processes"
 
 
 def test_where_postgresql_is_not_installed_the_way_on_is_shown(directory: Path) -> None:
