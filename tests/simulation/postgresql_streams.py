@@ -365,9 +365,7 @@ def last_letter(t: Transaction) -> list[Row]:
 
 
 @STATEMENTS.runs(listening._POLL)
-def poll(t: Transaction, last: int, _: int) -> list[Row]:
-    letters = dict(t.scan("letter"))
-    if last > max(letters, default=last):
-        last = 0
-    found = sorted((number, row) for number, row in letters.items() if number > last)
-    return [(number, b"%d " % at + ring) for number, (at, ring) in found]
+def poll(t: Transaction, last: int) -> list[Row]:
+    numbers = range(last + 1, t.database.sequences.get("letter", 0) + 1)
+    found = [(number, t.get("letter", number)) for number in numbers]
+    return [(number, b"%d " % row[0] + row[1]) for number, row in found if row is not None]

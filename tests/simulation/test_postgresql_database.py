@@ -90,7 +90,7 @@ class Draw:
         chance = self.random
         meta, held, fresh = chance.choice((0, 0, 50_000)), 20_000, self.epoch()
         channel, node, word = chance.choice(CHANNELS), chance.choice(NODES), chance.choice(WORDS)
-        kind, last = chance.choice(("channels", "users", "channel_users")), chance.randrange(9)
+        kind = chance.choice(("channels", "users", "channel_users"))
         kinds: list[tuple[str, tuple[Any, ...]]] = [
             *[self._publish(meta) for _ in range(5)],
             (
@@ -121,7 +121,7 @@ class Draw:
             (rings._POST, ([word, b"{}"],)),
             (delivery._LETTER, (chance.randrange(5),)),
             (listening._LAST, ()),
-            (listening._POLL, (last, last)),
+            (listening._POLL, (chance.randrange(9),)),
             self._presence(),
             (presence._GET, (channel,)),
             (lists._CHANGE, (node, kind, *self._two(WORDS), 9000, chance.choice((None, 3)))),

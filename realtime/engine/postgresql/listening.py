@@ -33,12 +33,10 @@ RETRY_DELAY = 0.2
 RETRY_DELAY_MAX = 2.0
 
 _LAST = "SELECT coalesce(max(id), 0) FROM {schema}.letter"
-# numbers begin anew after a crash of PostgreSQL, which nodes may not notice
-_POLL = """
-SELECT id, convert_to(at_us || ' ', 'UTF8') || ring FROM {schema}.letter WHERE id > CASE
-    WHEN %s::bigint > (SELECT max(id) FROM {schema}.letter) THEN 0 ELSE %s::bigint
-END ORDER BY id
-"""
+_POLL = (
+    "SELECT id, convert_to(at_us || ' ', 'UTF8') || ring FROM {schema}.letter"
+    " WHERE id > %s ORDER BY id"
+)
 
 OnRing = Callable[[bytes], Awaitable[None]]
 Look = Callable[[Database], Awaitable[None]]
@@ -165,7 +163,7 @@ class PollingEars(Ears):
         look_at = loop.time() + LOOK_INTERVAL
         while True:
             await asyncio.sleep(self._interval)
-            for number, ring in await self._database.fetch(_POLL, self._last, self._last):
+            for number, ring in await self._database.fetch(_POLL, self._last):
                 self._last = number
                 await self.on_ring(ring)
             if loop.time() >= look_at:

@@ -11,7 +11,7 @@ from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo
 from tests.database_server import DatabaseServer, QuickPostgres
-from tests.engine.bench import NODE, NODE_LIFETIME, PLAIN, comes_true
+from tests.engine.bench import NODE, NODE_LIFETIME, comes_true
 from tests.engine.postgresql_bench import PostgreSQLBench, announces, postgresql_bench
 
 
@@ -48,24 +48,6 @@ async def test_node_writes_again_what_died_and_reports_nothing_twice(own: Postgr
     blocked = await own.limits.blocked()
     assert blocked is not None
     assert blocked.ends == {"8": end}
-
-
-async def test_polling_node_that_missed_the_crash_gets_what_is_published_afterwards(
-    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
-) -> None:
-    server = start_database(QuickPostgres)
-    async with postgresql_bench(server, poll=0.05) as bench:
-        await bench.broker.subscribe("channel")
-        await bench.publish("channel", *range(20), options=PLAIN)
-        await bench.received("channel", 20)
-
-        server.restart()  # the loop of the node stands still
-        await bench.publish("channel", 20, options=PLAIN)
-
-        await bench.received("channel", 21)
-        assert bench.values("channel") == list(range(21))
-        assert bench.receiver.interruptions == [], "it missed the crash"
-    server.kill()
 
 
 async def test_everything_fails_closed_while_postgresql_is_away(own: PostgreSQLBench) -> None:
