@@ -364,6 +364,11 @@ def last_letter(t: Transaction) -> list[Row]:
     return [(max((number for number, _ in t.scan("letter")), default=0),)]
 
 
+@STATEMENTS.runs(listening._NEWEST)
+def newest_letter(t: Transaction) -> list[Row]:
+    return [(t.database.sequences.get("letter", 1),)]
+
+
 @STATEMENTS.runs(listening._POLL)
 def poll(t: Transaction, last: int) -> list[Row]:
     numbers = range(last + 1, t.database.sequences.get("letter", 0) + 1)

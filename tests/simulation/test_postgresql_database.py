@@ -121,6 +121,7 @@ class Draw:
             (rings._POST, ([word, b"{}"],)),
             (delivery._LETTER, (chance.randrange(5),)),
             (listening._LAST, ()),
+            (listening._NEWEST, ()),
             (listening._POLL, (chance.randrange(9),)),
             self._presence(),
             (presence._GET, (channel,)),

@@ -22,7 +22,7 @@ FOUND_BY = {
     "a subscribe during an unsubscribe of the server is undone": 13,
     "gaps are ignored": 3,
     "what comes while history is read is lost": 12,
-    "a client recovers in another epoch": 5,
+    "a client recovers in another epoch": 16,
     "a repeated publication is published twice": 1,
     "a reply is taken for that of another command": 20,
     "a row is deleted before it is published": 1,

@@ -33,6 +33,8 @@ RETRY_DELAY = 0.2
 RETRY_DELAY_MAX = 2.0
 
 _LAST = "SELECT coalesce(max(id), 0) FROM {schema}.letter"
+_NEWEST = "SELECT last_value FROM {schema}.letter_id_seq"
+"""The last number of a letter; a crash of PostgreSQL 15 or newer begins anew."""
 _POLL = (
     "SELECT id, convert_to(at_us || ' ', 'UTF8') || ring FROM {schema}.letter"
     " WHERE id > %s ORDER BY id"
@@ -168,6 +170,9 @@ class PollingEars(Ears):
                 await self.on_ring(ring)
             if loop.time() >= look_at:
                 look_at = loop.time() + LOOK_INTERVAL
+                ((newest,),) = await self._database.fetch(_NEWEST)
+                if newest < self._last:
+                    raise EngineUnavailable("PostgreSQL crashed, and letters are lost")
                 await self.look(self._database)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import AsyncIterator, Callable
+from contextlib import suppress
 
 import pytest
 
@@ -11,7 +12,7 @@ from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo
 from tests.database_server import DatabaseServer, QuickPostgres
-from tests.engine.bench import NODE, NODE_LIFETIME, comes_true
+from tests.engine.bench import NODE, NODE_LIFETIME, PLAIN, comes_true
 from tests.engine.postgresql_bench import PostgreSQLBench, announces, postgresql_bench
 
 
@@ -48,6 +49,31 @@ async def test_node_writes_again_what_died_and_reports_nothing_twice(own: Postgr
     blocked = await own.limits.blocked()
     assert blocked is not None
     assert blocked.ends == {"8": end}
+
+
+async def test_node_that_polls_gets_letters_after_a_crash_that_no_poll_met(
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> None:
+    server = start_database(QuickPostgres)
+    async with postgresql_bench(server, poll=0.05) as bench:
+        await bench.broker.subscribe("channel")
+        letters = (
+            "INSERT INTO {schema}.letter (at_us, ring) SELECT 0, %s FROM generate_series(1, 999)"
+        )
+        bench.execute(letters, b'[0,"",[]]')
+        await bench.publish("channel", 1, options=PLAIN)
+        await bench.received("channel", 1)
+
+        server.restart()  # the event loop waits for it
+
+        async def arrives() -> bool:
+            with suppress(EngineUnavailable):
+                await bench.publish("channel", 2, options=PLAIN)
+            return 2 in bench.values("channel")
+
+        await comes_true(arrives)
+        assert len(bench.receiver.interruptions) == len(bench.receiver.resumptions) == 1
+    server.kill()
 
 
 async def test_everything_fails_closed_while_postgresql_is_away(own: PostgreSQLBench) -> None:
