@@ -1,4 +1,7 @@
-"""Nodes of the previous version and of this one work on one Redis, as during a rolling restart."""
+"""Nodes of the previous version and of this one work on one Redis, as during a rolling restart.
+
+The previous version has no PostgreSQL engine; `engine/postgresql/test_upgrade.py` has its tables.
+"""
 
 from __future__ import annotations
 

@@ -156,7 +156,7 @@ def test_two_processes_create_at_once(site_database: SiteDatabase) -> None:
 GRANTS = """
 GRANT USAGE ON SCHEMA {schema} TO {user};
 GRANT SELECT, INSERT, UPDATE, DELETE ON ALL TABLES IN SCHEMA {schema} TO {user};
-GRANT USAGE ON ALL SEQUENCES IN SCHEMA {schema} TO {user};
+GRANT USAGE, SELECT ON ALL SEQUENCES IN SCHEMA {schema} TO {user};
 """
 """docs/postgresql.md"""
 
