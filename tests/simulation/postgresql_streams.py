@@ -301,21 +301,21 @@ def keep_house(t: Transaction, days: int, fresh: str, waits: bool) -> Running:
     today = now // DAY
     if not waits and not t.is_free("keep_house"):
         return [(None,)]
-    yield from t.lock("keep_house", seconds=1.0)
+    yield from t.lock("keep_house")
     for day in range(today - 1, today + 3):
         if t.get("partition", day) is None:
             yield from t.put("partition", day, True)
+    yield None
+    cleaned = t.get("setting", "cleaned")
+    if cleaned is not None and abs(now - int(cleaned)) < 50_000:
+        return [(None,)]
+    yield from t.put("setting", "cleaned", str(now))
     for day, _ in t.scan("partition"):
         if day < today - days:
             yield from t.put("partition", day, None)
             for key, (at, *_) in t.scan("entry"):
                 if at // DAY == day:
                     yield from t.put("entry", key, None)
-    yield None
-    cleaned = t.get("setting", "cleaned")
-    if cleaned is not None and now - int(cleaned) < 50_000:
-        return [(None,)]
-    yield from t.put("setting", "cleaned", str(now))
     for number, (at, _) in t.scan("letter"):
         if at <= t.now_us() - 60_000_000:
             yield from t.put("letter", number, None)
