@@ -22,7 +22,7 @@ from django.db import connections, transaction
 
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions, Config
-from realtime.engine.base import Published, Store
+from realtime.engine.base import Published, Store, Streams
 from realtime.errors import EngineUnavailable
 from realtime.hooks.registry import Registry
 from realtime.payload import check
@@ -126,9 +126,11 @@ class _Told:
         self._publish_many = member.publish_many
 
     async def publish_many(
-        self, publications: Sequence[tuple[NewPublication, ChannelOptions]]
+        self,
+        publications: Sequence[tuple[NewPublication, ChannelOptions]],
+        streams: Streams | None = None,
     ) -> list[Published | EngineUnavailable]:
-        outcomes = await self._publish_many(publications)
+        outcomes = await self._publish_many(publications, streams)
         for (new, _), outcome in zip(publications, outcomes, strict=True):
             self._judge.relay(int(new.data.raw), outcome)
         return outcomes
