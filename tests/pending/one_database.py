@@ -1,6 +1,7 @@
 """Durable publications in the database of the engine: `python -m tests.pending.one_database`.
 
-    writer  a transaction that changes a row, without a durable publication and with one
+    writer  a transaction that changes a row, without a durable publication and with one; in a
+            process that serves, which wakes its own relay, and in a worker, which notifies nodes
     relay   rows that wait, published in the transaction that deletes them and apart from it
 
 PostgreSQL waits for its disk. The ways take turns, so that both meet the same machine.
@@ -20,25 +21,33 @@ from typing import Any
 
 from tests.database_server import Postgres
 
-ROUNDS = 10
-TRANSACTIONS = 200
+ROUNDS = 6
+TRANSACTIONS = 100
 """Of a round of one writer."""
 ROWS = 5000
 CHANNELS = 100
 NAMESPACES = [{"name": "orders", "history_size": 1000, "history_lifetime": 300}]
 
 
-def rounds(writers: int, durable: bool) -> float:
+WAYS = ("bare", "serving", "worker")
+
+
+def rounds(writers: int, way: str) -> float:
     """Return the seconds of a transaction, while so many writers commit."""
     from django.db import connection, transaction
 
     import realtime
+    from realtime.pending.rows import Rows
+    from realtime.serving import serving
+
+    assert isinstance(serving.pending, Rows)
+    serving.pending._wake_ups._wake = lambda: way == "serving"
 
     def write(number: int) -> None:
         for _ in range(TRANSACTIONS):
             with transaction.atomic(), connection.cursor() as cursor:
                 cursor.execute("UPDATE numbers SET n = n + 1 WHERE id = %s", [number])
-                if durable:
+                if way != "bare":
                     realtime.publish(f"orders:{number}", {"status": "paid"}, durable=True)
         connection.close()
 
@@ -81,13 +90,12 @@ def measure() -> None:
         cursor.execute("CREATE TABLE numbers (id integer PRIMARY KEY, n integer NOT NULL)")
         cursor.execute("INSERT INTO numbers SELECT id, 0 FROM generate_series(0, 20) AS id")
     for writers in (1, 4):
-        found: dict[bool, list[float]] = {False: [], True: []}
+        found: dict[str, list[float]] = {way: [] for way in WAYS}
         for _ in range(ROUNDS):
-            for durable, each in found.items():
-                each.append(rounds(writers, durable))
+            for way, each in found.items():
+                each.append(rounds(writers, way))
                 Pending.objects.all().delete()
-        bare, durably = (median(each) * 1000 for each in found.values())
-        say("writer", writers=writers, bare_ms=bare, durable_ms=durably, ratio=durably / bare)
+        say("writer", writers=writers, **{way: median(found[way]) * 1000 for way in WAYS})
     for size in (100, 2000):
         rates: dict[bool, list[float]] = {True: [], False: []}
         for _ in range(ROUNDS // 2):
