@@ -55,7 +55,8 @@ class Site:
         self.database = SiteDatabase(service.world, plan.database)
         self.judge = RowJudge(service.world, service.judge, self.database)
         kind = "redis" if service.postgresql is None else "postgresql"
-        self.config = replace(service.config, engine=kind)
+        # not the database of the rows
+        self.config = replace(service.config, engine=kind, database_url="postgresql://elsewhere")
         gone = replace(service.config.namespaces["plain"])
         namespaces = {**service.config.namespaces, "gone": gone}
         self.writers_config = replace(self.config, namespaces=namespaces)
