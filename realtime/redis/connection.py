@@ -12,7 +12,9 @@ States: away, attempting, in use.
 
 Calls send at once while a link is in use, and wait otherwise. When the link is in use again, they
 send in one turn of the loop: first the scripts that Redis forgot, with their text, then the calls
-that came meanwhile. So none overtakes another, although Redis ran what was under way already.
+that came meanwhile. So none overtakes another, although Redis ran what was under way already. If
+another process brought the script in between, Redis ran a later call with the same first key: then
+the earlier one is refused.
 Calls that wait for replicas learn later that Redis forgot a script: they keep the order among
 themselves, and other calls do so, too.
 """
@@ -33,8 +35,8 @@ from realtime.redis.replicas import ReplicaWaits
 
 Send = Callable[[Link], asyncio.Future[Reply]]
 """Sends a command on a link."""
-Waiting = tuple[asyncio.Future[asyncio.Future[Reply]], Send]
-"""A caller that waits for a link, and what it will send."""
+Waiting = tuple[asyncio.Future[asyncio.Future[Reply]], Send, Argument]
+"""A caller that waits for a link, what it will send, and the first key of its script."""
 
 
 class Connection(Calls):
@@ -64,11 +66,14 @@ class Connection(Calls):
         try:
             if link is None or link.lost is not None:
                 return _checked(await (await self._connect(send)), wait)
-            return _checked(await send(link), wait)
+            reply = _checked(await send(link), wait)
+            if self._forgotten and link is self._draining:
+                self._refuse_overtaken(_first_key(request))
+            return reply
         except NoScript:
             text = encode(in_full(request))
         send = self._sending(lambda link: link.send(text), wait)
-        return _checked(await (await self._repeat(send)), wait)
+        return _checked(await (await self._repeat(send, _first_key(request))), wait)
 
     async def execute_asking(self, *args: Argument) -> Reply:
         """As `execute`, at the server of a cluster to which the slot of the command is moving."""
@@ -123,7 +128,7 @@ class Connection(Calls):
         """
         return await self._wait_for_link(self._waiting, send)
 
-    async def _repeat(self, send: Send) -> asyncio.Future[Reply]:
+    async def _repeat(self, send: Send, key: Argument) -> asyncio.Future[Reply]:
         """As `_connect`, for a script that Redis forgot.
 
         Those behind it on the link were forgotten, too, and wake up in their order. So nothing is
@@ -131,13 +136,15 @@ class Connection(Calls):
         """
         if self._link is not None:
             self._link.forget_scripts()
-        return await self._wait_for_link(self._forgotten, send)
+        return await self._wait_for_link(self._forgotten, send, key)
 
-    async def _wait_for_link(self, queue: deque[Waiting], send: Send) -> asyncio.Future[Reply]:
+    async def _wait_for_link(
+        self, queue: deque[Waiting], send: Send, key: Argument = b""
+    ) -> asyncio.Future[Reply]:
         if self._closed:
             raise self.host.unavailable("closed here")
         waiting = asyncio.get_running_loop().create_future()
-        queue.append((waiting, send))
+        queue.append((waiting, send, key))
         if self._attempt is None or self._attempt.done():
             if self._link is not None:
                 self._draining, self._link = self._link, None
@@ -154,7 +161,7 @@ class Connection(Calls):
             if link is None or link.lost is not None:
                 link = self._draining = await self._master.open(Link)
             while (waiting := self._next_waiting()) is not None:
-                caller, send = waiting
+                caller, send, _ = waiting
                 if caller.done():
                     continue  # cancelled
                 try:
@@ -184,16 +191,31 @@ class Connection(Calls):
     def _refuse(self, error: Exception) -> None:
         """Fail every caller that waits for a link."""
         while (waiting := self._next_waiting()) is not None:
-            caller = waiting[0]
-            if caller.done():
-                continue
-            if not isinstance(error, EngineUnavailable):
-                caller.set_exception(error)
-                continue
-            # as a reply: asyncio logs exceptions that a cancelled caller did not retrieve
-            reply = caller.get_loop().create_future()
-            reply.set_result(EngineUnavailable(str(error)))
-            caller.set_result(reply)
+            _fail(waiting, error)
+
+    def _refuse_overtaken(self, key: Argument) -> None:
+        """Fail those whose script Redis forgot, before it ran a later one with this first key."""
+        error = self.host.unavailable("a later call overtook this one")
+        for waiting in [each for each in self._forgotten if each[2] == key]:
+            self._forgotten.remove(waiting)
+            _fail(waiting, error)
+
+
+def _first_key(request: Request) -> Argument:
+    return request.keys[0] if isinstance(request, ScriptCall) else b""
+
+
+def _fail(waiting: Waiting, error: Exception) -> None:
+    caller = waiting[0]
+    if caller.done():
+        return
+    if not isinstance(error, EngineUnavailable):
+        caller.set_exception(error)
+        return
+    # as a reply: asyncio logs exceptions that a cancelled caller did not retrieve
+    reply = caller.get_loop().create_future()
+    reply.set_result(EngineUnavailable(str(error)))
+    caller.set_result(reply)
 
 
 def _checked(reply: Reply, wait: Wait | None = None) -> Reply:

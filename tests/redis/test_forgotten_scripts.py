@@ -1,4 +1,4 @@
-"""Scripts that Redis forgets, by SCRIPT FLUSH, run in the order of the calls all the same."""
+"""Scripts that Redis forgets, by SCRIPT FLUSH, run in the order of the calls, or not at all."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from collections.abc import Awaitable, Callable, Sequence
 
 import pytest
 
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.redis import link
 from realtime.redis.commands import Script, ScriptCall, Wait
 from realtime.redis.connection import Connection
@@ -100,3 +101,31 @@ async def test_close_ends_the_wait_for_other_replies(
     await connection.close()
 
     assert [str(reply).endswith("closed here") for reply in await calls] == [True, True]
+
+
+async def test_call_that_a_later_one_has_overtaken_is_refused(
+    script_server: Callable[..., Awaitable[ScriptedServer]],
+    open_connection: Callable[..., Connection],
+) -> None:
+    run_in_full: list[bytes] = []
+
+    def answer(command: list[bytes]) -> bytes:
+        if command[0] == b"EVALSHA" and command[-1] != b"2":
+            return b"-NOSCRIPT No matching script\r\n"
+        if command[0] == b"EVAL":
+            run_in_full.append(command[-1])
+        return b":7\r\n" if command[0] in (b"EVAL", b"EVALSHA") else OK
+
+    connection = open_connection((await script_server(answer)).url)
+    await run(connection, 0)
+    # another process brings the script between the first call and the second
+    first, *others = await asyncio.gather(
+        *(run(connection, number) for number in (1, 2, 3)),
+        connection.run(NOTE, ["other notes"], [4]),
+        return_exceptions=True,
+    )
+
+    assert isinstance(first, EngineUnavailable)
+    assert not isinstance(first, NoReply)
+    assert others == [7, 7, 7]
+    assert run_in_full == [b"0", b"3", b"4"]

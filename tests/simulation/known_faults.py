@@ -80,10 +80,10 @@ def _repeated_at_once() -> Iterator[None]:
     """A script that Redis forgot is sent again without waiting for those behind it."""
     in_order = Connection._repeat
 
-    async def repeat(connection: Connection, send: Any) -> Any:
+    async def repeat(connection: Connection, send: Any, key: Any) -> Any:
         link = connection._link
         if link is None or link.lost is not None:
-            return await in_order(connection, send)
+            return await in_order(connection, send, key)
         return send(link)
 
     with mock.patch.object(Connection, "_repeat", repeat):
