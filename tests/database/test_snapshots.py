@@ -39,6 +39,7 @@ def site(site_database: SiteDatabase) -> Iterator[SiteDatabase]:
     site_database.override()
     site_database.migrate()
     site_database.keep_house()
+    site_database.execute("DROP TABLE IF EXISTS numbers")  # of another test
     site_database.execute("CREATE TABLE numbers (channel text PRIMARY KEY, n integer NOT NULL)")
     page_positions._reader._retry_at = 0.0
     yield site_database

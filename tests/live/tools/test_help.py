@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,9 +13,10 @@ from pytest_django import Settings
 from realtime.config import sources
 from realtime.serving import serving
 from realtime.tools.commands import SUB_COMMANDS
-from realtime.tools.doctor import network, nodes, redis, site
+from realtime.tools.doctor import network, nodes, postgresql, redis, site
 from realtime.tools.doctor.service import RunningService
 from realtime.tools.remote import Remote
+from tests.database_server import DatabaseServer, Postgres
 from tests.live.tools.command import call, run
 from tests.redis_server import RedisServer
 from tests.server import ROOT
@@ -30,7 +32,7 @@ def test_all_that_was_promised_are_there() -> None:
         *("history", "history_remove", "channels", "info", "openapi"),
         *("schema", "types"),
         *("block", "unblock", "blocked"),
-        *("pending", "top", "tail", "bench", "init"),
+        *("pending", "tables", "top", "tail", "bench", "init"),
     }
 
 
@@ -62,7 +64,14 @@ def test_arguments_that_are_not_utf_8_are_refused(arguments: tuple[str, ...]) ->
         call(*arguments)
 
 
-def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: RedisServer) -> None:
+def test_checks_of_the_doctor_are_documented(
+    settings: Settings,
+    redis_server: RedisServer,
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> None:
+    url = f"postgresql://postgres@127.0.0.1:{start_database(Postgres).port}/postgres"
+    settings.REALTIME = {"engine": "postgresql", "database_url": url}
+    of_postgresql = [*postgresql.checks(sources.current())]
     settings.REALTIME = {
         "redis_url": redis_server.url,
         "health": True,
@@ -76,12 +85,14 @@ def test_checks_of_the_doctor_are_documented(settings: Settings, redis_server: R
         *network.checks(service, "ann"),
         *nodes.checks(service),
         *redis.checks(config),
+        *of_postgresql,
     ]
     bus = serving.engines(config).redis(config)
     assert bus is not None
     bus.close_blocking()
 
-    documented = re.findall(r"^\| `([^`]+)` \| ", DOCS.partition("## The doctor")[2], re.MULTILINE)
+    rows = re.findall(r"^\| (`[^|]+`) \| ", DOCS.partition("## The doctor")[2], re.MULTILINE)
+    documented = [name for row in rows for name in re.findall("`([^`]+)`", row)]
 
     assert {check.name for check in there} == {*documented} - {"configuration", "service"}
     assert len(there) == len(documented) - 2
