@@ -13,6 +13,7 @@ import pytest
 from django.contrib import admin
 from django.contrib.auth.models import Permission, User
 from django.core.management import call_command
+from django.db.models import QuerySet
 from django.test import Client
 from django.urls import path, reverse
 from pytest_django import Settings
@@ -49,17 +50,26 @@ def namespaces(settings: Settings) -> None:
     configure(settings, "chat", "alerts")
 
 
+@pytest.fixture(autouse=True)
+def no_namespace_permissions(db: None) -> None:
+    """Tests that flush the database leave permissions of their namespaces."""
+    of_namespaces().delete()
+
+
 def configure(settings: Settings, *names: str) -> None:
     """Configure these namespaces and migrate, as a deployment would."""
     settings.REALTIME = {"namespaces": [{"name": name} for name in names]}
     call_command("migrate", verbosity=0)
 
 
-def namespace_permissions() -> set[str]:
-    found = Permission.objects.filter(
+def of_namespaces() -> QuerySet[Permission]:
+    return Permission.objects.filter(
         content_type__app_label="realtime_admin", codename__startswith="publish_"
     )
-    return set(found.values_list("codename", flat=True))
+
+
+def namespace_permissions() -> set[str]:
+    return set(of_namespaces().values_list("codename", flat=True))
 
 
 def place(page: str) -> str:
