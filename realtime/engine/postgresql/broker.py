@@ -20,7 +20,7 @@ from realtime.engine.postgresql.streams import (
     has_key_alone,
     is_asked,
 )
-from realtime.errors import EngineUnavailable
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import ChannelName
 
 CHANNEL_LIST_TIMEOUT = 0.5
@@ -93,6 +93,10 @@ class PostgreSQLBroker(PostgreSQLStreams):
         except EngineUnavailable as error:
             for _, result in group:
                 _settle(result, error)
+        except asyncio.CancelledError:
+            for _, result in group:
+                _settle(result, NoReply("the engine has stopped"))
+            raise
         except Exception as error:  # of what a caller gave
             for _, result in group:
                 if not result.done():

@@ -8,10 +8,13 @@ import random
 import pytest
 
 from realtime.engine.lists import Kind
-from realtime.errors import EngineUnavailable
+from realtime.engine.postgresql.schema import quoted
+from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import ClientInfo
 from tests.engine.bench import comes_true
 from tests.engine.postgresql_bench import PostgreSQLBench, announces
+
+TIMEOUT = 5.0
 
 _CUT = """
 SELECT pg_terminate_backend(pid) FROM pg_stat_activity
@@ -80,3 +83,24 @@ async def test_every_call_ends_when_connections_are_cut(postgresql: PostgreSQLBe
     assert any(ended), "no call met a cut"
     await call(200)
     await comes_true(lambda: announces(bench))
+
+
+async def test_publisher_whose_statement_is_under_way_learns_that_the_engine_stops(
+    postgresql: PostgreSQLBench,
+) -> None:
+    bench = postgresql
+    await bench.publish("channel", 1)
+    with bench.server.connect() as connection:
+        lock = "SELECT FROM {schema}.stream FOR UPDATE".replace("{schema}", quoted(bench.prefix))
+        connection.execute(lock)
+        publishing = asyncio.create_task(bench.publish("channel", 2))
+        await comes_true(lambda: waits_for_a_lock(bench))
+
+        await bench.engine.stop()
+
+        with pytest.raises(NoReply):
+            await asyncio.wait_for(publishing, TIMEOUT)
+
+
+async def waits_for_a_lock(bench: PostgreSQLBench) -> bool:
+    return bool(bench.execute("SELECT 1 FROM pg_stat_activity WHERE wait_event_type = 'Lock'"))
