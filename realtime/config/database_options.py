@@ -33,7 +33,7 @@ def uses_postgresql(config: Config) -> bool:
 
 
 def days_kept(config: Config) -> int:
-    """Return the days for which partitions are kept: those of the longest history, and two."""
+    """Return for how many days nodes keep partitions: two more than the longest history."""
     channels = [config.channel, *config.namespaces.values()]
     longest = max(options.history_lifetime for options in channels)
     return int(longest // 86_400) + 2

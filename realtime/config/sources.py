@@ -191,7 +191,7 @@ def redis_prefix(config: Config) -> str:
 
 
 def engine_database(config: Config) -> str | None:
-    """Return the entry of DATABASES that the engine uses; None: it uses none of them."""
+    """Return the alias in DATABASES that the engine uses; None if the engine uses no alias."""
     is_named = uses_postgresql(config) and not config.database_url
     return (config.database or DEFAULT_DB_ALIAS) if is_named else None
 

@@ -4,7 +4,7 @@
 
 creating   what follows `migrate`: no migration does it, for a site may choose this engine after its
            migrations, and a new version of this package changes functions
-checks     whether the tables are those of this version
+checks     warns of tables that are missing, or that another version created
 snapshots  positions of channels as a transaction of the site sees them
 
 docs/postgresql.md.

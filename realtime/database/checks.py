@@ -14,8 +14,8 @@ from realtime.engine.postgresql import schema
 
 
 def check_tables(*, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
-    """W066: with `--database`: the tables of the PostgreSQL engine are missing there, or those of
-    another version.
+    """W066: with `--database`: the tables of the PostgreSQL engine are missing there, or another
+    version created them.
     """
     config = sources.configuration.examine().config
     database = sources.engine_database(config)
@@ -25,8 +25,8 @@ def check_tables(*, databases: Sequence[str] | None = None, **_: Any) -> list[Ch
         return []
     return [
         checks.Warning(
-            f"The database {database!r} lacks the tables of the PostgreSQL engine, or they are of"
-            " another version.",
+            f"The database {database!r} lacks the tables of the PostgreSQL engine, or another"
+            " version created them.",
             hint=f"{schema.HINT}.",
             id="realtime.W066",
         )

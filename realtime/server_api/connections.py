@@ -131,7 +131,7 @@ def round_trip() -> float | None:
     """Measure a round trip to the engine.
 
     Returns:
-        Seconds, the median of three; with several shards that of the slowest one. None with the
+        Seconds, the median of three; with several shards, of the slowest one. None with the
         memory engine.
     """
     return serving.call(operations.round_trip, async_name="around_trip")

@@ -65,7 +65,7 @@ def create(connection: Executes, schema: str = DEFAULT_SCHEMA) -> None:
 
 
 def is_current(cursor: Any, schema: str) -> bool:
-    """Return whether the tables and functions are those of this version.
+    """Return whether this version created the tables and functions.
 
     Raises:
         Exception: of the driver: they are missing.
