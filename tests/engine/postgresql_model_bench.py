@@ -40,16 +40,18 @@ class RealTime:
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self.random = random.Random()
         self.process: Any = RealProcess(loop)
+        self._count = 0
 
     @property
     def now(self) -> float:
         return time.monotonic()
 
     def at(self, when: float, callback: Any, *args: Any) -> None:
-        self.after(when - self.now, callback, *args)
+        self._count += 1  # asyncio has no order for two callbacks of one moment, but links have
+        self.process.loop.call_at(when + self._count * 1e-9, callback, *args)
 
     def after(self, seconds: float, callback: Any, *args: Any) -> None:
-        self.process.loop.call_later(seconds, callback, *args)
+        self.at(self.now + seconds, callback, *args)
 
 
 class Model(postgresql_server.PostgreSQL):
