@@ -9,7 +9,7 @@ from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 from realtime.config import sources
-from tests.database_server import DatabaseServer, MariaDB, Postgres, QuickPostgres
+from tests.database_server import DatabaseServer, MariaDB, Postgres, PromotedPostgres
 from tests.site_database import SITE, SiteDatabase
 
 
@@ -27,7 +27,7 @@ def site_server(
     start_database: Callable[[type[DatabaseServer]], DatabaseServer],
 ) -> DatabaseServer:
     """A PostgreSQL for sites."""
-    return start_database(QuickPostgres)
+    return start_database(PromotedPostgres)
 
 
 @pytest.fixture

@@ -122,7 +122,7 @@ class DatabaseServer:
 
 class Postgres(DatabaseServer):
     name, user = "postgresql", "postgres"
-    programs = ("postgres", "initdb")
+    programs: tuple[str, ...] = ("postgres", "initdb")
     ready = b"ready to accept connections"
     options: tuple[str, ...] = ("max_connections=200",)
 
@@ -157,6 +157,16 @@ class QuickPostgres(Postgres):
     """One that does not wait for the disk: what it has outlives its end, but no power cut."""
 
     options = (*Postgres.options, "fsync=off")
+
+
+class PromotedPostgres(QuickPostgres):
+    """One on its second timeline, which is in the epochs of its streams."""
+
+    programs = (*QuickPostgres.programs, "pg_resetwal")
+
+    def create(self) -> None:
+        super().create()
+        self.run("pg_resetwal", "-D", f"{self.directory}/data", "-l", "000000020000000000000001")
 
 
 class MariaDB(DatabaseServer):

@@ -26,7 +26,8 @@ SNAPSHOTS = ("repeatable read", "serializable")
 """Isolation levels with which all statements of a transaction see the same rows."""
 
 _TOPS = (
-    "SELECT channel, top, epoch FROM {schema}.stream WHERE channel = ANY(%s::bytea[])"
+    "SELECT channel, top, epoch || (SELECT {schema}.timeline()) FROM {schema}.stream"
+    " WHERE channel = ANY(%s::bytea[])"
     " AND (expires IS NULL OR expires > {schema}.now_ms())"
 )
 

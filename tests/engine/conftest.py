@@ -13,7 +13,7 @@ from realtime.engine.nodes import NodeInfo
 from realtime.engine.redis.broker import MetaSettings
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
-from tests.database_server import DatabaseServer, QuickPostgres
+from tests.database_server import DatabaseServer, PromotedPostgres
 from tests.engine.bench import META_LIFETIME, NODE, SECOND_NODE, Bench, Pair, memory_bench
 from tests.engine.postgresql_bench import POSTGRESQL, postgresql_bench
 from tests.engine.postgresql_model_bench import POSTGRESQL_MODEL, model_bench
@@ -73,7 +73,7 @@ def postgresql_server(
     start_database: Callable[[type[DatabaseServer]], DatabaseServer],
 ) -> DatabaseServer:
     """A PostgreSQL for engines."""
-    return start_database(QuickPostgres)
+    return start_database(PromotedPostgres)
 
 
 @pytest.fixture

@@ -1,4 +1,7 @@
-"""Tables of an older version get the present functions while nodes work, and nothing is lost."""
+"""Tables of an older version get the present functions while nodes work, and nothing is lost.
+
+The nodes ask for tops as older ones do, which know of no timeline.
+"""
 
 from __future__ import annotations
 
@@ -6,9 +9,12 @@ import asyncio
 import time
 from pathlib import Path
 
+import pytest
+
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.lists import Kind
+from realtime.engine.postgresql import delivery
 from realtime.engine.postgresql.schema import create, quoted
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.chaos.old_version import extract
@@ -22,6 +28,7 @@ FIRST = "8b01d77a8947940d003163c240975703b1ffed1b"
 SQL = "realtime/engine/postgresql/sql"
 KEPT = ChannelOptions(history_size=100_000, history_lifetime=600)
 CHANNELS = ("a", "b", "c")
+OLD_TOPS = delivery._TOPS.replace(" || (SELECT {schema}.timeline())", "")
 
 
 def create_old(server: DatabaseServer, schema: str, tree: Path) -> None:
@@ -34,8 +41,13 @@ def create_old(server: DatabaseServer, schema: str, tree: Path) -> None:
 
 
 async def test_upgrade_beside_nodes_at_work_loses_nothing(
-    postgresql_server: DatabaseServer, unique: str, tmp_path: Path
+    postgresql_server: DatabaseServer,
+    unique: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
+    assert delivery._TOPS != OLD_TOPS
+    monkeypatch.setattr(delivery, "_TOPS", OLD_TOPS)
     create_old(postgresql_server, unique, tmp_path)
     published = dict.fromkeys(CHANNELS, 0)
     stops = asyncio.Event()

@@ -4,6 +4,8 @@
 -- several channels in one statement takes them in the order of their names, so no two wait for each
 -- other.
 --
+-- An epoch that leaves or enters is the one of the table, and the timeline of the server behind it.
+--
 -- Publications are in partitions by the day on which they were kept. Trimming moves `floor`; the
 -- rows go with their partition.
 
@@ -48,6 +50,22 @@ CREATE UNLOGGED TABLE IF NOT EXISTS {schema}.letter (
     ring bytea NOT NULL
 );
 CREATE INDEX IF NOT EXISTS letter_at ON {schema}.letter (at_us);
+
+-- Return what the timeline of the server adds to epochs. A promotion begins another timeline, because
+-- the replica may lack what was acknowledged; a restart does not. The first timeline adds nothing,
+-- like a server that refuses to name it.
+CREATE OR REPLACE FUNCTION {schema}.timeline() RETURNS text LANGUAGE plpgsql STABLE AS $$
+DECLARE
+    number text;
+BEGIN
+    number := ltrim(left(pg_walfile_name(pg_current_wal_lsn()), 8), '0');
+    RETURN CASE WHEN number = '1' THEN '' ELSE '-' || number END;
+EXCEPTION
+    WHEN insufficient_resources OR program_limit_exceeded THEN
+        RAISE;
+    WHEN OTHERS THEN
+        RETURN '';
+END $$;
 
 -- Return the epoch of channels without a stream; `fresh` if there is none yet.
 CREATE OR REPLACE FUNCTION {schema}.first_epoch(fresh text) RETURNS text LANGUAGE plpgsql AS $$
@@ -102,10 +120,11 @@ DECLARE
     s {schema}.stream;
     now bigint;
     refused boolean;
+    timeline text := {schema}.timeline();
 BEGIN
     FOR n IN 1 .. cardinality(channels) LOOP
         IF checks[n] IS NOT NULL THEN
-            SELECT c.o, c.e, c.r INTO position_offset, position_epoch, refused
+            SELECT c.o, c.e || timeline, c.r INTO position_offset, position_epoch, refused
             FROM {schema}.check_publication(
                 channels[n], sizes[n], metas[n], fresh[n], checks[n]
             ) AS c(o, e, r);
@@ -145,7 +164,7 @@ BEGIN
             WHERE digest = decode(checks[n] ->> 'once', 'hex');
         END IF;
         position_offset := s.top;
-        position_epoch := s.epoch;
+        position_epoch := s.epoch || timeline;
         kept := true;
         RETURN NEXT;
     END LOOP;
@@ -209,7 +228,8 @@ BEGIN
         END IF;
     END IF;
     IF size > 0 THEN
-        IF (checks ->> 'offset')::numeric <> s.top OR checks ->> 'epoch' <> s.epoch THEN
+        IF (checks ->> 'offset')::numeric <> s.top
+            OR checks ->> 'epoch' <> s.epoch || {schema}.timeline() THEN
             RETURN;
         END IF;
         IF (checks ->> 'version')::numeric <= s.version
@@ -245,7 +265,7 @@ BEGIN
             s.floor := 0;
             s.at := 0;
             s.ends := 0;
-            s.epoch := {schema}.first_epoch(fresh);
+            s.epoch := {schema}.first_epoch(fresh) || {schema}.timeline();
             RETURN s;
         END IF;
         PERFORM {schema}.begin_stream(asked, fresh, least(meta, held));
@@ -258,6 +278,7 @@ BEGIN
                 AND (meta = 0 OR stream.expires < now + lifetime);
         END IF;
     END IF;
+    s.epoch := s.epoch || {schema}.timeline();
     RETURN s;
 END $$;
 
@@ -319,10 +340,13 @@ END $$;
 CREATE OR REPLACE FUNCTION {schema}.renew_epoch(
     asked bytea, lost text, fresh text
 ) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    timeline text := {schema}.timeline();
 BEGIN
-    UPDATE {schema}.stream SET epoch = fresh WHERE channel = asked AND epoch = lost;
+    UPDATE {schema}.stream SET epoch = fresh WHERE channel = asked AND epoch || timeline = lost;
     IF NOT FOUND AND NOT EXISTS (SELECT FROM {schema}.stream WHERE channel = asked) THEN
-        UPDATE {schema}.setting SET value = fresh WHERE name = 'epoch' AND value = lost;
+        UPDATE {schema}.setting SET value = fresh
+        WHERE name = 'epoch' AND value || timeline = lost;
     END IF;
 END $$;
 
@@ -333,19 +357,21 @@ CREATE OR REPLACE FUNCTION {schema}.news(
 ) RETURNS TABLE (
     channel bytea, top bigint, epoch text, off bigint, record bytea
 ) LANGUAGE sql STABLE AS $$
-    SELECT s.channel, s.top, s.epoch, e.off, e.record
-    FROM unnest(channels, tops, epochs) AS f(channel, top, epoch)
+    SELECT s.channel, s.top, s.epoch || t.timeline, e.off, e.record
+    FROM {schema}.timeline() AS t(timeline),
+        unnest(channels, tops, epochs) AS f(channel, top, epoch)
     JOIN {schema}.stream s ON s.channel = f.channel
     LEFT JOIN LATERAL (
         SELECT n.off, n.record FROM {schema}.entry n
         WHERE n.stream = s.id AND n.off <= s.top AND n.off > greatest(
             s.floor,
             -- a stream that has begun again may be shorter
-            CASE WHEN f.epoch IN ('', s.epoch) OR f.top < s.top THEN f.top ELSE 0 END
+            CASE WHEN split_part(f.epoch, '-', 1) IN ('', s.epoch) OR f.top < s.top
+                THEN f.top ELSE 0 END
         )
         ORDER BY n.off LIMIT most
     ) e ON true
-    WHERE s.top <> f.top OR s.epoch <> f.epoch
+    WHERE s.top <> f.top OR s.epoch || t.timeline <> f.epoch
     ORDER BY s.channel, e.off
 $$;
 
