@@ -72,10 +72,6 @@ class View:
     start: int = 0
     numbers: list[int] = field(default_factory=list)
     """What was delivered, from the offset after `start` on."""
-    is_lost: bool = False
-    """Whether the engine has lost what was delivered: the client is told while it stays."""
-    is_over: bool = False
-    """Whether the client went before it was told; the service cannot know what it had."""
 
 
 class Judge:
@@ -170,8 +166,6 @@ class Judge:
         """Record that a publication is lost which may have been acknowledged, and delivered."""
         if (publishing := self.publishings.get(number or 0)) is not None:
             publishing.has_places, publishing.offset = True, 0
-            for view in self.views.values():
-                view.is_lost |= view.channel == publishing.channel and number in view.numbers
 
     # clients
 
@@ -192,9 +186,6 @@ class Judge:
     def enter(self, client: str, channel: str) -> None:
         """Record that a client is subscribed anew to a channel."""
         self._passed.pop((client, channel), None)
-        view = self.views.get((client, channel))
-        if view is not None and view.is_lost:
-            view.is_over = True
 
     def deliver(self, client: str, channel: str, number: int, offset: int) -> None:
         """Record that a publication reached a client; `offset`: 0 without history."""
@@ -217,8 +208,6 @@ class Judge:
         view = self.views.get((client, channel))
         if view is None:
             self.fail(f"{client} was delivered {number} in {channel} before it began there")
-            return
-        if view.is_over:
             return
         if self.is_calm and publishing is not None:
             self._check_prompt(view, publishing)
@@ -315,8 +304,6 @@ class Judge:
             self._check_order(view)
         for key, top in subscribed.items():
             view = self.views[key]
-            if view.is_over:
-                continue
             if (view.offset, view.epoch) != top:
                 self.fail(
                     f"{view.client} is at {view.offset}:{view.epoch} of {view.channel},"

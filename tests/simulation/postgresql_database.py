@@ -85,6 +85,12 @@ class Transaction:
     def now_us(self) -> int:
         return round(self.database.clock() * 1_000_000)
 
+    @property
+    def timeline(self) -> str:
+        """What the server adds to epochs."""
+        timeline = self.database.timeline
+        return "" if timeline == 1 else f"-{timeline:X}"
+
     # reading
 
     def get(self, table: str, key: Key) -> Any:
@@ -176,6 +182,8 @@ class Database:
         names = {"stream", "entry", "partition", "once", "setting", "blocked", "block_list"}
         self.tables: dict[str, dict[Key, Any]] = {name: {} for name in {*names, *UNLOGGED}}
         self.sequences: dict[str, int] = {}
+        self.timeline = 1
+        """Another one after each promotion."""
         self.locks: dict[Lock, Transaction] = {}
         self.on_commit: Callable[[Transaction], object] = lambda transaction: None
         self._waiting: dict[Lock, list[Callable[[], object]]] = {}

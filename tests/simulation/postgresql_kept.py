@@ -8,6 +8,7 @@ from realtime.cluster import dead_nodes
 from realtime.engine.lists import Kind
 from realtime.engine.postgresql.cluster import CLEANER
 from realtime.engine.postgresql.streams import digest, key
+from tests.simulation.postgresql_database import Transaction
 from tests.simulation.postgresql_server import PostgreSQL
 
 if TYPE_CHECKING:
@@ -19,10 +20,11 @@ def stream(server: PostgreSQL, channel: str) -> tuple[str, int, int] | None:
     tables = server.database.tables
     row: Stream | None = tables["stream"].get(key(channel))
     now = server.clock() * 1000
+    timeline = Transaction(server.database).timeline
     if row is None or not row.lives(round(now)):
         epoch = tables["setting"].get("epoch")
-        return None if epoch is None else (epoch, 1, 0)
-    return row.epoch, (row.floor if row.ends > now else row.top) + 1, row.top
+        return None if epoch is None else (epoch + timeline, 1, 0)
+    return row.epoch + timeline, (row.floor if row.ends > now else row.top) + 1, row.top
 
 
 def present(server: PostgreSQL, channel: str) -> set[str]:

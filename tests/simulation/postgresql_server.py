@@ -300,6 +300,7 @@ class PostgreSQL:
             self.database.commit(transaction)
         lost = self.database.lose(self.chance.randint(1, REMEMBERED)) if how == "lost" else []
         self.database.crash(is_clean=how == "stopped")
+        self.database.timeline += how in ("replaced", "lost")
         self._committing.clear()
         self.backends.clear()
         self.listening.clear()

@@ -72,11 +72,11 @@ def publish(t: Transaction, *columns: Sequence[Any]) -> Running:
         if text is not None:
             yield None
             checked = yield from check_publication(t, channel, size, meta, fresh, checks)
-            position, refused = checked[0]
+            (offset, epoch), refused = checked[0]
             if not refused:
                 yield from send(t, checks.get("send", {}))
             if refused or size == 0:
-                rows.append((*position, not refused))
+                rows.append((offset, epoch and epoch + t.timeline, not refused))
                 continue
         while True:
             yield None
@@ -107,7 +107,7 @@ def publish(t: Transaction, *columns: Sequence[Any]) -> Running:
             key = bytes.fromhex(checks["once"])
             expires = t.get("once", key)[2]
             yield from t.put("once", key, (stream.top, stream.epoch, expires))
-        rows.append((stream.top, stream.epoch, True))
+        rows.append((stream.top, stream.epoch + t.timeline, True))
     return rows
 
 
@@ -145,12 +145,13 @@ def check_publication(
             return [(used[:2], True)]
     if stream is not None:
         other_top = "offset" in checks and checks["offset"] != stream.top
-        if other_top or ("epoch" in checks and checks["epoch"] != stream.epoch):
+        epoch = stream.epoch + t.timeline
+        if other_top or checks.get("epoch", epoch) != epoch:
             return [(position, True)]
         version = checks.get("version")
         if version is not None and stream.version is not None and version <= stream.version:
-            epoch = bytes.fromhex(checks["version_epoch"])
-            if epoch in (b"", stream.version_epoch):
+            version_epoch = bytes.fromhex(checks["version_epoch"])
+            if version_epoch in (b"", stream.version_epoch):
                 return [(position, True)]
     if key is not None:
         yield from t.put("once", key, (None, None, now + checks["lifetime"]))
@@ -162,10 +163,11 @@ def use_stream(t: Transaction, channel: bytes, meta: int, fresh: str, held: int)
     row: Stream | None = t.get("stream", channel)
     if row is None or not row.lives(now):
         if meta == 0:
-            return [Stream(0, (yield from first_epoch(t, fresh))[0])]
+            return [Stream(0, (yield from first_epoch(t, fresh))[0] + t.timeline)]
         yield from begin_stream(t, channel, fresh, min(meta, held))
-        return [t.get("stream", channel)]
-    if meta > 0 or row.expires is not None:
+        row = t.get("stream", channel)
+        assert row is not None
+    elif meta > 0 or row.expires is not None:
         lifetime = min(meta, held) if row.top == 0 else meta
         expires = row.expires
         if meta == 0 or (expires is not None and expires < now + lifetime - lifetime // 100):
@@ -178,7 +180,7 @@ def use_stream(t: Transaction, channel: bytes, meta: int, fresh: str, held: int)
             for found in (yield from t.find("stream", channel, is_shorter)):
                 longer = now + lifetime if meta > 0 else None
                 yield from t.put("stream", channel, found._replace(expires=longer))
-    return [row]
+    return [row._replace(epoch=row.epoch + t.timeline)]
 
 
 @STATEMENTS.runs(streams._READ)
@@ -243,13 +245,13 @@ def remove(t: Transaction, channel: bytes) -> Running:
 
 @STATEMENTS.runs(streams._RENEW)
 def renew_epoch(t: Transaction, channel: bytes, lost: str, fresh: str) -> Running:
-    found = yield from t.find("stream", channel, lambda row: row.epoch == lost)
+    found = yield from t.find("stream", channel, lambda row: row.epoch + t.timeline == lost)
     if found:
         yield from t.put("stream", channel, found[0]._replace(epoch=fresh))
         return [(None,)]
     yield None
     if t.get("stream", channel) is None:
-        for _ in (yield from t.find("setting", "epoch", lambda value: value == lost)):
+        for _ in (yield from t.find("setting", "epoch", lambda value: value + t.timeline == lost)):
             yield from t.put("setting", "epoch", fresh)
     return [(None,)]
 
@@ -265,14 +267,15 @@ def news(
     rows: list[Row] = []
     for channel, top, epoch in sorted(zip(channels, tops, epochs, strict=True)):
         stream: Stream | None = t.get("stream", channel)
-        if stream is None or (stream.top, stream.epoch) == (top, epoch):
+        if stream is None or (stream.top, now := stream.epoch + t.timeline) == (top, epoch):
             continue
-        known = top if epoch in ("", stream.epoch) or top < stream.top else 0
+        stored = epoch.partition("-")[0]
+        known = top if stored in ("", stream.epoch) or top < stream.top else 0
         entries: list[Row] = []
         for offset in range(max(stream.floor, known) + 1, stream.top + 1):
             if len(entries) < most and (entry := t.get("entry", (stream.id, offset))) is not None:
-                entries.append((channel, stream.top, stream.epoch, offset, entry[1]))
-        rows += entries or [(channel, stream.top, stream.epoch, None, None)]
+                entries.append((channel, stream.top, now, offset, entry[1]))
+        rows += entries or [(channel, stream.top, now, None, None)]
     return rows
 
 
@@ -281,8 +284,10 @@ def tops(t: Transaction, channels: Sequence[bytes]) -> list[Row]:
     rows: list[Row] = []
     for channel in channels:
         stream: Stream | None = t.get("stream", channel)
-        lives = stream is not None and stream.lives(t.now_ms())
-        rows.append((*((stream.top, stream.epoch) if lives and stream else (0, "")), t.now_us()))
+        if stream is None or not stream.lives(t.now_ms()):
+            rows.append((0, "", t.now_us()))
+        else:
+            rows.append((stream.top, stream.epoch + t.timeline, t.now_us()))
     return rows
 
 

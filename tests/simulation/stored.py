@@ -43,8 +43,7 @@ def stored(service: Service, channel: str) -> Stored | None:
     """Return a stream; None where masters changed, because nodes may have read another one."""
     if service.postgresql is not None:
         found = postgresql_kept.stream(service.postgresql, channel)
-        is_lost = service.plan.loses_commits and "PostgreSQL fails over" in service.counts
-        return None if is_lost or found is None else Stored(*found)
+        return None if found is None else Stored(*found)
     if not service.shards:
         return _in_memory(service, channel)
     if service.plan.engine in (SENTINEL, CONFIRMED, CLUSTER) and MOVES & service.counts.keys():

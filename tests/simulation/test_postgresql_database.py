@@ -39,9 +39,11 @@ CREATE OR REPLACE FUNCTION {schema}.now_ms() RETURNS bigint LANGUAGE sql VOLATIL
 $$ SELECT coalesce((SELECT value::bigint FROM {schema}.setting WHERE name = 'test_now'), 0) $$;
 CREATE OR REPLACE FUNCTION {schema}.now_us() RETURNS bigint LANGUAGE sql VOLATILE AS
 $$ SELECT {schema}.now_ms() * 1000 $$;
+CREATE OR REPLACE FUNCTION {schema}.timeline() RETURNS text LANGUAGE sql STABLE AS
+$$ SELECT coalesce((SELECT value FROM {schema}.setting WHERE name = 'test_timeline'), '') $$;
 """
-MOVE = """
-INSERT INTO {schema}.setting VALUES ('test_now', %s)
+SET = """
+INSERT INTO {schema}.setting VALUES (%s, %s)
 ON CONFLICT (name) DO UPDATE SET value = excluded.value
 """
 
@@ -81,7 +83,7 @@ class Draw:
         if chance.random() < 0.3:
             checks |= {"offset": chance.randrange(6)}
             if chance.random() < 0.3:
-                checks["epoch"] = chance.choice(("", "other"))
+                checks["epoch"] = chance.choice(("", "other", *self.epochs))
         if chance.random() < 0.3:
             checks |= {"version": chance.randrange(9), "version_epoch": chance.choice(("", "aa"))}
         return json.dumps(checks) if checks else None
@@ -221,7 +223,10 @@ class Real:
         return query.replace("{schema}", quoted(self._schema))
 
     def move(self, now: int) -> None:
-        self._connection.execute(self._text(MOVE), [str(now)])
+        self._connection.execute(self._text(SET), ["test_now", str(now)])
+
+    def promote(self, timeline: int) -> None:
+        self._connection.execute(self._text(SET), ["test_timeline", f"-{timeline:X}"])
 
     def answer(self, query: str, arguments: tuple[Any, ...]) -> Any:
         try:
@@ -263,6 +268,9 @@ def test_statements(real: Real, seed: int) -> None:
         if draw.random.random() < 0.1:
             draw.now += draw.random.choice((1, 500, 5000, 70_000))
             real.move(draw.now)
+        if draw.random.random() < 0.02:
+            database.timeline += draw.random.choice((1, 9))
+            real.promote(database.timeline)
         query, arguments = draw.statement()
         if query == lists._SWEEP:
             assert swept(lambda *call: model_of(database, *call)) == swept(real.answer)

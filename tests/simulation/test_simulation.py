@@ -36,6 +36,7 @@ FOUND_BY = {
     "a statement without a reply is sent again": 3,
     "a key is not in the transaction of its publication": 4,
     "a key is used before its ring": 20,
+    "a promotion keeps the epochs": 54,
 }
 """Where to begin to look for the faults that are found soon: one of the next seeds finds it."""
 
