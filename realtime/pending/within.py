@@ -1,7 +1,9 @@
 """Streams of the PostgreSQL engine within a transaction of the site, on the site's connection.
 
-What is published there is committed with rows of the site, or not at all. Rings follow the commit.
-Only for a database that the engine uses, too: sites with another engine need no driver of it.
+What is published there is committed with rows of the site, or not at all. Rings follow the commit;
+those of channels without history are in it: nothing else tells of their publications, and another
+relay may have the next ones by then. Only for a database that the engine uses, too: sites with
+another engine need no driver of it.
 """
 
 from __future__ import annotations
@@ -46,11 +48,14 @@ class StreamsWithin(PostgreSQLStreams):
         kept = iter(await super()._keep(left))
         return [(_REPEATED, None) if digest in used else next(kept) for digest in digests]
 
+    def _is_sent_within(self, outgoing: Outgoing) -> bool:
+        return not outgoing.options.keeps_history
+
     async def ring(self) -> None:
         """Notify the nodes, after the commit.
 
         Raises:
-            EngineUnavailable: nodes learn of what is kept by themselves; the rest may be lost.
+            EngineUnavailable: nodes learn of it by themselves.
         """
         await self._held.release()
 

@@ -7,10 +7,13 @@ import uuid
 from collections.abc import Iterator
 from typing import Any
 
+import msgspec
 import pytest
 from django.db import connections, transaction
 
 import realtime
+from realtime.engine.postgresql.rings import Ring
+from realtime.engine.postgresql.schema import quoted
 from realtime.engine.postgresql.streams import PostgreSQLStreams
 from realtime.errors import EngineUnavailable
 from realtime.pending.models import Pending, Relay
@@ -121,6 +124,24 @@ def test_server_that_ends_the_session_at_a_step_loses_and_repeats_nothing(
     assert data("orders:1") == [1, 2]
     assert waiting() == 0
     assert keys_kept(site) == 0
+
+
+def test_relay_that_dies_after_the_commit_has_sent_what_no_stream_keeps(
+    site: SiteDatabase, relaying: Relaying, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    site.override(namespaces=[*site.options["namespaces"], {"name": "plain"}])
+    publish("plain:1", 1, 2)
+    publish("orders:1", 3)
+    monkeypatch.setattr(RelayThread, "_ring", lambda *_: 1 / 0)
+    with site.server.connect() as listening:
+        listening.autocommit = True
+        listening.execute(f"LISTEN {quoted(site.schema)}")
+        relaying.look(1)
+        assert waiting() == 0
+        payloads = [each.payload.partition(" ")[2] for each in listening.notifies(timeout=0.5)]
+    rings = [msgspec.json.decode(payload, type=Ring) for payload in payloads]
+    records = [msgspec.json.decode(each.record)["record"] for r in rings for each in r.messages]
+    assert [int(record[0]) for record in records] == [1, 2]
 
 
 def test_row_that_another_way_has_published_is_not_published_again(

@@ -114,7 +114,7 @@ class PostgreSQLStreams:
         """
         contents = [content_of(each) for each in publications]
         published = [Published()] * len(publications)
-        sent = any(map(has_key_alone, publications))
+        sent = any(map(self._is_sent_within, publications))
         asked = [index for index, each in enumerate(publications) if sent or is_asked(each)]
         asked.sort(key=lambda index: key(publications[index].channel))
         if asked:
@@ -128,6 +128,10 @@ class PostgreSQLStreams:
             for each, content, done in zip(publications, contents, published, strict=True)
             for message in [_message(each.channel, content, done.position) if done.kept else None]
         ]
+
+    def _is_sent_within(self, outgoing: Outgoing) -> bool:
+        """Return whether the transaction of a publication must send the ring, too."""
+        return has_key_alone(outgoing)
 
     def _row(self, outgoing: Outgoing, content: Raw) -> tuple[Any, ...]:
         """Return the arguments of `publish` in `sql/streams.sql` for one publication."""
