@@ -33,6 +33,8 @@ SMALL_QUEUE = 10_000
 
 RELAYED = 0.15
 """The share of plans with relays."""
+JOINED = 0.5
+"""The share of those with both in PostgreSQL that have rows and streams in the same one."""
 RARE = 7
 """One plan in so many has positions that expire, and a channel in which some clients recover."""
 META_LIFETIME = 3600
@@ -92,6 +94,8 @@ class Plan:
     """Seconds that Redis keeps the position of an unused stream; 0: forever."""
     is_mixed: bool = False
     """Whether some clients of a channel recover, and others do not."""
+    is_joined: bool = False
+    """Whether durable rows are in the PostgreSQL of the streams."""
 
     @classmethod
     def of(
@@ -166,6 +170,9 @@ class Plan:
             engine == POSTGRESQL and elsewhere.random() < 0.25,
             0 if seed % RARE else META_LIFETIME,
             seed % RARE == 0,
+            engine == POSTGRESQL
+            and database == POSTGRESQL
+            and random.Random(f"{seed} joined").random() < JOINED,
         )
 
     def without(self, first: int, last: int) -> Plan:

@@ -68,6 +68,8 @@ class Transaction:
         self.notifications: dict[str, None] = {}
         self.is_relaxed = False
         """Whether its commit waits for no disk."""
+        self.also: Callable[[], Callable[[], object]] | None = None
+        """Commits what else is in it; returns what takes that back."""
         self.locks: list[Lock] = []
         self.waits_for: Lock | None = None
         self.lock_until: float | None = None
@@ -75,7 +77,8 @@ class Transaction:
 
     @property
     def waits_for_disk(self) -> bool:
-        return not self.is_relaxed and any(table not in UNLOGGED for table, _ in self.writes)
+        is_kept = any(table not in UNLOGGED for table, _ in self.writes)
+        return not self.is_relaxed and (is_kept or self.also is not None)
 
     # the clock
 
@@ -187,15 +190,16 @@ class Database:
         self.locks: dict[Lock, Transaction] = {}
         self.on_commit: Callable[[Transaction], object] = lambda transaction: None
         self._waiting: dict[Lock, list[Callable[[], object]]] = {}
-        self._log: deque[list[tuple[str, Key, Any]]] = deque(maxlen=REMEMBERED)
-        """The last commits: the rows that were there before."""
+        self._log: deque[tuple[list[tuple[str, Key, Any]], Callable[[], object]]]
+        self._log = deque(maxlen=REMEMBERED)
+        """The last commits: the rows that were there before, and what takes the rest back."""
 
     def begin(
         self, statement: Statement, arguments: tuple[Any, ...]
     ) -> tuple[Transaction, Running]:
         """Begin a statement."""
         transaction = Transaction(self)
-        return transaction, _run(statement, transaction, arguments)
+        return transaction, running(statement, transaction, arguments)
 
     def execute(self, statement: Statement, *arguments: Any) -> list[Row]:
         """Run a statement alone, and commit."""
@@ -224,8 +228,9 @@ class Database:
                 rows.pop(key, None)
             else:
                 rows[key] = row
-        if before:
-            self._log.append(before)
+        undo: Callable[[], object] = int if transaction.also is None else transaction.also()
+        if before or transaction.also is not None:
+            self._log.append((before, undo))
         self.on_commit(transaction)
         self.end(transaction)
 
@@ -242,7 +247,9 @@ class Database:
         """Take the last commits back. Return the rows that are gone."""
         gone = []
         for _ in range(min(commits, len(self._log))):
-            for table, key, before in self._log.pop():
+            rows, undo = self._log.pop()
+            undo()
+            for table, key, before in rows:
                 if before is None:
                     self.tables[table].pop(key, None)
                     gone.append((table, key))
@@ -261,7 +268,8 @@ class Database:
                 del self.sequences[sequence]
 
 
-def _run(statement: Statement, transaction: Transaction, arguments: tuple[Any, ...]) -> Running:
+def running(statement: Statement, transaction: Transaction, arguments: tuple[Any, ...]) -> Running:
+    """Run a statement in a transaction."""
     rows = statement(transaction, *arguments)
     if isgenerator(rows):
         rows = yield from rows

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
     from tests.simulation.scenario import Service
 
 RESTARTS = ("stopped", "crashed", "crashed")
+AT_ONCE = 1e-6
+"""Seconds after a failover: the old server publishes nothing more."""
 
 
 def server_of(service: Service) -> PostgreSQL:
@@ -94,29 +96,32 @@ def _move_clock(service: Service, chance: Random) -> bool:
     return True
 
 
-def _end(service: Service, how: str, seconds: float) -> bool:
-    server = server_of(service)
+def end(service: Service, how: str, seconds: float) -> bool:
+    """End the server, and begin it again in so many seconds."""
+    server, site = server_of(service), service.site
     if not server.process.alive:
         return False
     lost = server.restart(how, seconds)
     if how == "lost":
         service.wishes.lose()
         service.judge.may_lose_keys = True
-        if service.site is not None:
-            service.site.judge.lose()
+        if site is not None:
+            site.judge.lose(AT_ONCE)
     for table, key in lost:
         if table == "entry":
             service.judge.lose(server.numbers.get(key))
+            if site is not None and service.plan.is_joined:
+                site.judge.unpublish(server.numbers.get(key))
     return True
 
 
 def _restart(service: Service, chance: Random) -> bool:
-    return _end(service, chance.choice(RESTARTS), chance.uniform(0.05, 4))
+    return end(service, chance.choice(RESTARTS), chance.uniform(0.05, 4))
 
 
 def _fail_over(service: Service, chance: Random) -> bool:
     how = "lost" if service.plan.loses_commits else "replaced"
-    return _end(service, how, chance.uniform(0.05, 8))
+    return end(service, how, chance.uniform(0.05, 8))
 
 
 POSTGRESQL_FAULTS: Mapping[str, tuple[Fault, int]] = {

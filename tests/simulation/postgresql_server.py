@@ -263,11 +263,13 @@ class PostgreSQL:
         """Whether the next commit is made, and its connection breaks before the reply."""
         self.backends: dict[Backend, None] = {}
         self.listening: dict[Backend, None] = {}
-        self._quoted = quoted(schema)
+        self.quoted = quoted(schema)
         self.numbers: dict[Key, int] = {}
         """The numbers of publications that are kept, by the keys of their entries."""
         self.on_publish: Callable[[str, int], object] = lambda channel, number: None
         """Gets channel and number of each publication that shows to others."""
+        self.on_end: Callable[[str], object] = lambda how: None
+        """Called with how the server ends."""
         self.database.on_commit = self._committed
         self._statements: dict[bytes, Statement] = {}
         self._flushed_at = 0.0
@@ -299,6 +301,7 @@ class PostgreSQL:
         for transaction, _ in [*self._committing][:written]:
             self.database.commit(transaction)
         lost = self.database.lose(self.chance.randint(1, REMEMBERED)) if how == "lost" else []
+        self.on_end(how)
         self.database.crash(is_clean=how == "stopped")
         self.database.timeline += how in ("replaced", "lost")
         self._committing.clear()
@@ -318,7 +321,7 @@ class PostgreSQL:
     def statement(self, query: bytes) -> Statement:
         """Return what a query does."""
         if (found := self._statements.get(query)) is None:
-            text = query.decode().replace(self._quoted, "{schema}")
+            text = query.decode().replace(self.quoted, "{schema}")
             found = self._statements[query] = STATEMENTS[text]
         return found
 

@@ -13,6 +13,7 @@ from functools import partial
 from typing import Any, NamedTuple
 
 from realtime.engine.postgresql import delivery, listening, rings, streams
+from realtime.pending import within
 from tests.simulation.postgresql_database import Row, Running, Statements, Transaction, failure
 
 DAY = 86_400_000
@@ -234,6 +235,12 @@ def positions(
                         break
         rows.append((offset, stream.epoch))
     return rows
+
+
+@STATEMENTS.runs(within._USED)
+def used_keys(t: Transaction, digests: Sequence[bytes]) -> list[Row]:
+    rows = [(digest, t.get("once", digest)) for digest in {*digests}]
+    return [(digest,) for digest, row in rows if row is not None and row[2] > t.now_ms()]
 
 
 @STATEMENTS.runs(streams._REMOVE)

@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping
 from random import Random
 from typing import TYPE_CHECKING
 
+from tests.simulation.postgresql_faults import end
 from tests.simulation.site_database import Session, SiteDatabase, Trap
 from tests.simulation.world import Process
 
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 
 STEPS = ("", "DELETE", "DELETE", "COMMIT", "UPDATE", "SKIP LOCKED", "held", "UNION")
 """Words in statements of a relay: where it is killed, most of all between publish and delete."""
+JOINED_STEPS = ("publish(", "publish(", "pg_notify", "COMMIT")
 REFUSALS = (
     "OOM command not allowed when used memory > 'maxmemory'.",
     "MISCONF Redis is configured to save RDB snapshots, but it's currently unable to persist.",
@@ -48,7 +50,8 @@ def _at_a_step(spring: Callable[[Service, Random, Process], object]) -> Fault:
             service.judge.note(f"{session.process} is at the step")
             spring(service, chance, session.process)
 
-        word, is_before = chance.choice(STEPS), chance.random() < 0.5
+        steps = (*STEPS, *JOINED_STEPS) if service.plan.is_joined else STEPS
+        word, is_before = chance.choice(steps), chance.random() < 0.5
         database.trap = Trap(word, is_before, relays.__contains__, sprung)
         return True
 
@@ -77,7 +80,10 @@ def _kill_writer(service: Service, chance: Random) -> bool:
 
 
 def _leave(service: Service, chance: Random) -> bool:
-    _database(service).leave(chance.choice((0.0, 0.5, 3.0, 8.0)))
+    seconds = chance.choice((0.0, 0.5, 3.0, 8.0))
+    if service.plan.is_joined:
+        return end(service, "crashed", seconds)
+    _database(service).leave(seconds)
     return True
 
 

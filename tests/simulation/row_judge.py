@@ -93,9 +93,24 @@ class RowJudge:
             self._waiting.setdefault(row.publishing.channel, {})[int(data)] = row
             self._judge.note(f"committed {data} of {row.publishing.channel} with ID {id_}")
 
-    def lose(self) -> None:
-        """Record that Redis loses data."""
-        self._lost_until = self._world.now + SPLIT
+    def lose(self, split: float = SPLIT) -> None:
+        """Record that Redis loses data. `split`: for how many seconds from now on."""
+        self._lost_until = self._world.now + split
+
+    def forget(self, rows: Sequence[tuple[int, str]]) -> None:
+        """Record that the database has lost the commit of rows."""
+        for _, data in rows:
+            row = self._rows[int(data)]
+            row.committed = row.published = None
+            self._waiting[row.publishing.channel].pop(int(data), None)
+            self._judge.note(f"lost {data} of {row.publishing.channel}")
+
+    def unpublish(self, number: int | None) -> None:
+        """Record that the publication of a row is lost, whose row is there again."""
+        row = self._rows.get(number or 0)
+        if row is not None and row.committed is not None:
+            row.published = None
+            self._waiting[row.publishing.channel][row.publishing.number] = row
 
     def publish(self, channel: str, number: int) -> None:
         """Record that a Redis publishes something."""

@@ -85,6 +85,8 @@ from tests.simulation.world import EPOCH, Process, World
 
 QUIET = 100.0
 """Seconds without load and faults, until everything must be true again."""
+MAX_BURST, MAX_WRITTEN = 20, 200
+"""Publications that come at once, at most: of the load, and of writers of durable ones."""
 STOPPING = 30.0
 """Seconds in which every node must have stopped."""
 TIMEOUTS = Timeouts(1.0, 5.0)
@@ -201,7 +203,10 @@ class Service:
         self.counts: dict[str, int] = {}
         self.wishes = Wishes(self)
         names = {fault.name for fault in plan.faults}
-        self.judge.is_calm = names <= SLOW
+        # where publications overtake each other, PostgreSQL is read, and may have trimmed a burst
+        burst = MAX_WRITTEN if plan.writers else MAX_BURST
+        is_short = plan.engine == POSTGRESQL and plan.history_size < burst
+        self.judge.is_calm = names <= SLOW and not is_short
         self.judge.sessions_last = names <= SPARES_SESSIONS
         self.site = Site(self) if plan.writers else None
         self.server_api = ServerAPI(self)
@@ -314,7 +319,7 @@ class Service:
             return
         chance = self.world.random
         channel = chance.choice([*self.kept, "kept:all", PLAIN, NEWEST])
-        for _ in range(1 if chance.random() < 0.8 else chance.randint(2, 20)):
+        for _ in range(1 if chance.random() < 0.8 else chance.randint(2, MAX_BURST)):
             drawn = chance.random()
             if drawn < 0.15 and self.threads:
                 chance.choice(self.threads).publish(channel, insists=chance.random() < 0.5)

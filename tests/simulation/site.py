@@ -13,7 +13,9 @@ import uuid
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
 from random import Random
+from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, Self
 from unittest import mock
 
@@ -36,6 +38,7 @@ from tests.simulation.redis_server import RedisServer
 from tests.simulation.row_judge import RowJudge
 from tests.simulation.site_backend import connected
 from tests.simulation.site_database import SiteDatabase
+from tests.simulation.site_joined import JoinedDatabase
 from tests.simulation.world import Process, World
 
 if TYPE_CHECKING:
@@ -52,11 +55,23 @@ class Site:
     def __init__(self, service: Service) -> None:
         plan = service.plan
         self.service = service
-        self.database = SiteDatabase(service.world, plan.database)
+        if plan.is_joined:
+            assert service.postgresql is not None
+            joined = JoinedDatabase(service.world, service.postgresql, loses=plan.loses_commits)
+            self.database: SiteDatabase = joined
+        else:
+            self.database = SiteDatabase(service.world, plan.database)
         self.judge = RowJudge(service.world, service.judge, self.database)
+        if plan.is_joined:
+            joined.on_lost = self.judge.forget
         kind = "redis" if service.postgresql is None else "postgresql"
-        # not the database of the rows
-        self.config = replace(service.config, engine=kind, database_url="postgresql://elsewhere")
+        url = "" if plan.is_joined else "postgresql://elsewhere"
+        self.config = replace(
+            service.config,
+            engine=kind,
+            database_url=url,
+            database_history_meta_ttl=service.keeping.meta_lifetime,
+        )
         gone = replace(service.config.namespaces["plain"])
         namespaces = {**service.config.namespaces, "gone": gone}
         self.writers_config = replace(self.config, namespaces=namespaces)
@@ -106,6 +121,10 @@ class SiteServing(Serving):
         """Return what reaches the engine by blocking calls."""
         return self._site.service.new_store()
 
+    def database(self, config: Config) -> SimpleNamespace:
+        """Return where the engine is."""
+        return SimpleNamespace(address=self._site.service.addresses.statements)
+
     def call(self, work: Callable[[Any], Any], **options: Any) -> Any:
         return super().call(lambda member: work(_Told(member, self._site.judge)), **options)
 
@@ -133,7 +152,11 @@ class _Told:
     ) -> list[Published | EngineUnavailable]:
         outcomes = await self._publish_many(publications, streams)
         for (new, _), outcome in zip(publications, outcomes, strict=True):
-            self._judge.relay(int(new.data.raw), outcome)
+            told = partial(self._judge.relay, int(new.data.raw), outcome)
+            if streams is None:
+                told()
+            elif isinstance(outcome, Published):
+                connections["default"].connection.after_commit.append(told)
         return outcomes
 
 

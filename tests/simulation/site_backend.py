@@ -21,7 +21,7 @@ class Cursor:
 
     arraysize = 1
     lastrowid = None
-    description = None
+    description: bool | None = None
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -31,6 +31,9 @@ class Cursor:
     def execute(self, query: str, params: Sequence[Any] | None = None) -> Cursor:
         if query.startswith(("SAVEPOINT", "ROLLBACK TO", "RELEASE")):
             self._session.savepoint(query)
+            return self
+        if self._session.database.is_engines(query):
+            self._rows, self.description = self._session.call(query, params or ()), True
             return self
         if params is not None:
             query = base.FORMAT_QMARK_REGEX.sub("?", query).replace("%%", "%")

@@ -96,6 +96,10 @@ class Session:
         """Run a statement. Return its rows, and how many rows it changed."""
         return self._step(sql, lambda: self.database.execute(self, sql, params))
 
+    def call(self, query: str, arguments: Sequence[Any]) -> list[Row]:
+        """Run a statement of the engine; see `site_joined`."""
+        raise NotImplementedError
+
     def commit(self) -> None:
         """Commit; where it raises, the transaction may be committed or not."""
         if self.in_transaction:
@@ -176,6 +180,8 @@ class Session:
 class SiteDatabase:
     """See the module."""
 
+    session_class = Session
+
     def __init__(self, world: World, kind: str) -> None:
         self.world = world
         self.kind = kind
@@ -225,12 +231,18 @@ class SiteDatabase:
         self._away_until = self.world.now + seconds
         for session in list(self._sessions):
             session.lose()
+        self._restore()
+
+    def _restore(self) -> None:
         if self._on_disk is not None:
-            kept = sqlite3.connect(":memory:")
-            kept.deserialize(self._on_disk)
-            kept.backup(self.sqlite)  # its own `deserialize` does not last
-            kept.close()
+            self._load(self._on_disk)
             self._on_disk = None
+
+    def _load(self, content: bytes) -> None:
+        kept = sqlite3.connect(":memory:")
+        kept.deserialize(content)
+        kept.backup(self.sqlite)  # its own `deserialize` does not last
+        kept.close()
 
     def stall(self, seconds: float) -> None:
         """Answer nobody for a while."""
@@ -242,13 +254,22 @@ class SiteDatabase:
 
     # sessions
 
+    @property
+    def accepts(self) -> bool:
+        """Whether it takes connections."""
+        return self._away_until <= self.world.now
+
+    def is_engines(self, query: str) -> bool:
+        """Return whether a statement is the engine's."""
+        return False
+
     def connect(self) -> Session:
         """Open a connection, in a greenlet."""
         process = current(self.world)
         sleep(process, self.delay())
-        if self._away_until > self.world.now:
+        if not self.accepts:
             raise sqlite3.OperationalError("connection refused")
-        session = Session(self, process)
+        session = self.session_class(self, process)
         self._sessions[session] = None
         return session
 
@@ -281,7 +302,7 @@ class SiteDatabase:
             self._locks[key] = session
 
     def _locked_by(self, session: Session, sql: str) -> tuple[str, Any] | None:
-        if not _is_write(sql):
+        if not is_write(sql):
             return None
         if self.kind == SQLITE:
             return "database", 0
@@ -302,10 +323,10 @@ class SiteDatabase:
         statement = Statement(sql, params)
         if not session.in_transaction:
             answer = self._run(statement)
-            if _is_write(sql):
+            if is_write(sql):
                 self._committed([statement], is_relaxed=False)
             return answer
-        if not session.statements and not _is_write(sql):
+        if not session.statements and not is_write(sql):
             answer = self._run(statement)
         else:
             self.sqlite.execute("SAVEPOINT model")
@@ -316,12 +337,13 @@ class SiteDatabase:
             finally:
                 self.sqlite.execute("ROLLBACK TO model")
                 self.sqlite.execute("RELEASE model")
-        if _is_write(sql):
+        if is_write(sql):
             session.statements.append(statement)
         if skips:
             answer = self._lock_shards(session, answer[0]), 0
         if "idle_in_transaction_session_timeout" in params:
-            session.idle_timeout, session.is_relaxed = 60.0, "synchronous_commit" in params
+            session.idle_timeout = 5.0 if "5s" in params else 60.0
+            session.is_relaxed = "synchronous_commit" in params
         return answer
 
     def _lock_shards(self, session: Session, rows: list[Row]) -> list[Row]:
@@ -342,12 +364,10 @@ class SiteDatabase:
     def commit(self, session: Session) -> None:
         """Run the statements of a transaction, and end it."""
         statements, is_relaxed = session.statements, session.is_relaxed
-        is_writing = any(_is_write(each.sql) for each in statements)
-        if is_writing and is_relaxed and self._on_disk is None:
-            self._on_disk = self.sqlite.serialize()
-            self._relaxed += 1
-            self.world.after(FLUSH, self._flush, self._relaxed)
+        is_writing = any(is_write(each.sql) for each in statements)
         if is_writing:
+            if is_relaxed:
+                self._relax()
             self.sqlite.execute("BEGIN")
             for each in statements:
                 self._run(each)
@@ -355,18 +375,30 @@ class SiteDatabase:
             self._committed(statements, is_relaxed=is_relaxed)
         session._end()
 
-    def _committed(self, statements: Sequence[Statement], *, is_relaxed: bool) -> None:
+    def _relax(self) -> None:
+        """Keep what a crash leaves of the next commits."""
+        if self._on_disk is None:
+            self._on_disk = self.sqlite.serialize()
+            self._relaxed += 1
+            self.world.after(FLUSH, self._flush, self._relaxed)
+
+    def _committed(self, statements: Sequence[Statement], *, is_relaxed: bool) -> list[Row]:
+        """Return ID and data of the publications that statements have made."""
         if not is_relaxed:
             self._on_disk = None
         if ids := [each for statement in statements for each in statement.ids]:
             marks = ", ".join("?" * len(ids))
             query = f"SELECT id, data FROM realtime_pending WHERE id IN ({marks}) ORDER BY id"
-            self.on_commit(self.sqlite.execute(query, ids).fetchall())
+            rows = self.sqlite.execute(query, ids).fetchall()
+            self.on_commit(rows)
+            return rows
+        return []
 
     def _flush(self, number: int) -> None:
         if number == self._relaxed:
             self._on_disk = None
 
 
-def _is_write(sql: str) -> bool:
+def is_write(sql: str) -> bool:
+    """Return whether a statement changes rows."""
     return sql.startswith(("INSERT", "UPDATE", "DELETE", "SAVEPOINT"))

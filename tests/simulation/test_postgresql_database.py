@@ -23,6 +23,7 @@ from realtime.engine.postgresql import (
     streams,
 )
 from realtime.engine.postgresql.schema import create, quoted
+from realtime.pending import within
 from tests.database_server import DatabaseServer, QuickPostgres
 from tests.simulation.postgresql_database import Database
 from tests.simulation.postgresql_server import STATEMENTS
@@ -56,6 +57,7 @@ UNORDERED = {
     cluster._STATUSES,
     seen._USERS,
     delivery._LOOK,
+    within._USED,
 }
 
 
@@ -107,6 +109,7 @@ class Draw:
                 (CHANNELS, chance.choice((None, self.now - 3000)), meta, ["x", "y", "z"], held),
             ),
             (streams._REMOVE, (channel,)),
+            (within._USED, (self.some(WORDS),)),
             (streams._RENEW, (channel, chance.choice(self.epochs), fresh)),
             (streams._KEEP_HOUSE, (3, fresh, chance.random() < 0.5)),
             (
