@@ -27,8 +27,7 @@ SNAPSHOTS = ("repeatable read", "serializable")
 
 _TOPS = (
     "SELECT channel, top, epoch || (SELECT {schema}.timeline()) FROM {schema}.stream"
-    " WHERE channel = ANY(%s::bytea[])"
-    " AND (expires IS NULL OR expires > {schema}.now_ms())"
+    " WHERE channel = ANY(%s::bytea[]) AND (expires IS NULL OR expires > {schema}.now_ms())"
 )
 
 

@@ -12,7 +12,7 @@
     threads      processes that publish with blocking calls
     greenlets    threads of a process, which the world stops where they would block
     site         writers of durable publications, and the relays of nodes
-    site_*       the site's database: a model over SQLite, and a backend of Django's
+    site_*       the site's database: a model over SQLite, apart from the engine's or joined with it
     server_api   conditional publications, and reads, as a site makes them
     stored       streams as they are kept, to compare with what the service says
     wishes       what the server API was asked for

@@ -32,7 +32,7 @@ class Cursor:
         if query.startswith(("SAVEPOINT", "ROLLBACK TO", "RELEASE")):
             self._session.savepoint(query)
             return self
-        if self._session.database.is_engines(query):
+        if self._session.database.engine_name in query:
             self._rows, self.description = self._session.call(query, params or ()), True
             return self
         if params is not None:

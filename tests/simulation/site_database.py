@@ -97,7 +97,6 @@ class Session:
         return self._step(sql, lambda: self.database.execute(self, sql, params))
 
     def call(self, query: str, arguments: Sequence[Any]) -> list[Row]:
-        """Run a statement of the engine; see `site_joined`."""
         raise NotImplementedError
 
     def commit(self) -> None:
@@ -181,6 +180,8 @@ class SiteDatabase:
     """See the module."""
 
     session_class = Session
+    engine_name = "\0"
+    """Statements of the engine have it."""
 
     def __init__(self, world: World, kind: str) -> None:
         self.world = world
@@ -258,10 +259,6 @@ class SiteDatabase:
     def accepts(self) -> bool:
         """Whether it takes connections."""
         return self._away_until <= self.world.now
-
-    def is_engines(self, query: str) -> bool:
-        """Return whether a statement is the engine's."""
-        return False
 
     def connect(self) -> Session:
         """Open a connection, in a greenlet."""
@@ -400,5 +397,4 @@ class SiteDatabase:
 
 
 def is_write(sql: str) -> bool:
-    """Return whether a statement changes rows."""
     return sql.startswith(("INSERT", "UPDATE", "DELETE", "SAVEPOINT"))

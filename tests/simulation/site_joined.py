@@ -69,7 +69,7 @@ class JoinedDatabase(SiteDatabase):
     def __init__(self, world: World, server: PostgreSQL, *, loses: bool) -> None:
         """`loses`: whether commits may be taken back."""
         super().__init__(world, POSTGRESQL)
-        self.server = server
+        self.server, self.engine_name = server, server.quoted
         self._loses = loses
         self.on_lost: Callable[[list[Row]], object] = lambda rows: None
         """Gets ID and data of publications whose commit is taken back."""
@@ -82,9 +82,6 @@ class JoinedDatabase(SiteDatabase):
     def accepts(self) -> bool:
         server = self.server
         return server.process.alive and not server.process.frozen and not server.is_full
-
-    def is_engines(self, query: str) -> bool:
-        return self.server.quoted in query
 
     def _end(self, how: str) -> None:
         for session in list(self._sessions):

@@ -37,8 +37,10 @@ FOUND_BY = {
     "a key is not in the transaction of its publication": 4,
     "a key is used before its ring": 20,
     "a promotion keeps the epochs": 54,
+    "a row is published apart without a key": 1,
 }
 """Where to begin to look for the faults that are found soon: one of the next seeds finds it."""
+JOINED = ("--engine", POSTGRESQL, "--relays")
 
 
 def simulate(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
@@ -61,6 +63,14 @@ def test_seed_breaks_no_promise(engine: str, seed: int) -> None:
     assert played.returncode == 0, played.stderr
 
 
+@pytest.mark.parametrize("seed", ["4", "12", "15"])
+def test_rows_in_the_database_of_the_engine_break_no_promise(seed: str) -> None:
+    assert plan_of(int(seed), POSTGRESQL, relays=True).is_joined
+    played = simulate("--seed", seed, *JOINED)
+    assert "FAILED" not in played.stdout
+    assert played.returncode == 0, played.stderr
+
+
 @pytest.mark.parametrize("seed", [1, 4])
 def test_relays_break_no_promise(seed: int) -> None:
     played = simulate("--seed", str(seed), "--relays")
@@ -68,7 +78,9 @@ def test_relays_break_no_promise(seed: int) -> None:
     assert played.returncode == 0, played.stderr
 
 
-@pytest.mark.parametrize("seed", [("14",), ("4", "--relays"), ("3", "--engine", POSTGRESQL)])
+@pytest.mark.parametrize(
+    "seed", [("14",), ("4", "--relays"), ("12", *JOINED), ("3", "--engine", POSTGRESQL)]
+)
 def test_run_is_equal_with_its_seed(seed: tuple[str, ...]) -> None:
     def digest(hash_seed: str) -> str:
         played = simulate("--seed", *seed, PYTHONHASHSEED=hash_seed)

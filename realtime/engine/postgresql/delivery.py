@@ -48,8 +48,7 @@ MOST_LATE_US = 10_000_000
 _NEWS = "SELECT * FROM {schema}.news(%s::bytea[], %s::bigint[], %s::text[], %s)"
 _TOPS = (
     "SELECT coalesce(s.top, 0), coalesce(s.epoch || (SELECT {schema}.timeline()), ''),"
-    " {schema}.now_us()"
-    " FROM unnest(%s::bytea[]) WITH ORDINALITY AS f(channel, n)"
+    " {schema}.now_us() FROM unnest(%s::bytea[]) WITH ORDINALITY AS f(channel, n)"
     " LEFT JOIN {schema}.stream s ON s.channel = f.channel"
     " AND (s.expires IS NULL OR s.expires > {schema}.now_ms()) ORDER BY f.n"
 )

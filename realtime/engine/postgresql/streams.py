@@ -88,8 +88,7 @@ class PostgreSQLStreams:
             return [error] * len(publications)
 
     async def notify(self, channel: ChannelName, notice: Notice) -> None:
-        content = records.of_client(notice.info)
-        content["joined"] = isinstance(notice, Joined)
+        content = {**records.of_client(notice.info), "joined": isinstance(notice, Joined)}
         await self._ringer.ring([Message(channel, Raw(msgspec.json.encode(content)))])
 
     async def _publish(self, publications: Sequence[Outgoing]) -> list[Published]:
@@ -166,9 +165,8 @@ class PostgreSQLStreams:
         Args:
             waits: for another process that does it.
         """
-        await self._database.fetch(
-            _KEEP_HOUSE, min(self._keeping.days, MAX_COUNT), new_epoch(), waits
-        )
+        days = min(self._keeping.days, MAX_COUNT)
+        await self._database.fetch(_KEEP_HOUSE, days, new_epoch(), waits)
 
     # streams
 
