@@ -10,6 +10,7 @@ import pytest
 
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.once import Once
+from realtime.engine.postgresql.schema import create
 from realtime.protocol.messages import Publication, StreamPosition
 from tests.chaos.postgresql import ChaosPostgres
 from tests.database_server import TIMEOUT, DatabaseServer
@@ -157,3 +158,29 @@ async def test_publications_of_an_older_timeline_are_no_news(postgresql: Postgre
         rows = postgresql.execute(query, [b"a"], [2], [stored + older])
         assert rows == [(2, position.epoch, None)]
     assert timeline == "2"
+
+
+def test_server_that_refuses_to_name_its_timeline_adds_nothing(
+    postgresql_server: DatabaseServer, unique: str
+) -> None:
+    ask = f"SELECT {unique}.timeline()"
+    with postgresql_server.connect() as connection:  # rolled back
+        create(connection, unique)
+        assert connection.execute(ask).fetchone() == ("-2",)
+        connection.execute(f"CREATE ROLE {unique}")
+        connection.execute(f"GRANT USAGE ON SCHEMA {unique} TO {unique}")
+        connection.execute("REVOKE EXECUTE ON FUNCTION pg_current_wal_lsn FROM PUBLIC")
+        connection.execute(f"SET LOCAL ROLE {unique}")
+        assert connection.execute(ask).fetchone() == ("",)
+        connection.rollback()
+
+
+def test_replica_names_no_timeline(pair: tuple[ChaosPostgres, ChaosPostgres], unique: str) -> None:
+    primary, replica = pair
+    with primary.connect() as connection:
+        create(connection, unique)
+    catch_up(primary, replica)
+    ask = f"SELECT {unique}.timeline()"
+    assert replica.execute(ask) == [("",)]
+    replica.execute("SELECT pg_promote()")
+    assert replica.execute(ask) == [("-2",)]
