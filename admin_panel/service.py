@@ -225,7 +225,7 @@ def history(channel: str, options: ChannelOptions, newest: int) -> Kept:
     """
     result = read(
         lambda member: operations.history(
-            member, channel, limit=newest, reverse=True, options=options
+            member, channel, limit=newest, reverse=True, options=options, joins=False
         )
     )
     assert result.position is not None, "an operation returns it"
@@ -241,7 +241,9 @@ def publication(channel: str, offset: int) -> Publication | None:
         Error: code 102 or 107, the name is not that of a channel; 108, it keeps no history.
     """
     before = StreamPosition(offset - 1, "")
-    result = read(lambda member: operations.history(member, channel, limit=1, since=before))
+    result = read(
+        lambda member: operations.history(member, channel, limit=1, since=before, joins=False)
+    )
     return next((each for each in result.publications if each.offset == offset), None)
 
 

@@ -76,7 +76,7 @@ from realtime.protocol.messages import (
     SubscribeResult,
     UnsubscribeReason,
 )
-from realtime.streams import recovery
+from realtime.streams import joining, recovery
 from realtime.streams.recovery import Recovered
 from realtime.streams.tag_filters import TagsFilter
 
@@ -192,8 +192,8 @@ class ClientSubscriptions:
     def _tell(self, wanted: ServerSubscription, result: SubscribeResult) -> None:
         """Push the subscription, then each recovered publication, which the push cannot carry."""
         client, publications = self._client, result.publications if result.recovered else ()
-        if publications and result.position is not None:
-            begin = StreamPosition(publications[0].offset - 1, result.position.epoch)
+        if publications and result.position is not None and wanted.since is not None:
+            begin = StreamPosition(wanted.since.offset, result.position.epoch)
             result = msgspec.structs.replace(result, position=begin)
         client.push(client.codec.subscribed(wanted.channel, result))
         for publication in publications:
@@ -454,6 +454,8 @@ class Subscribing:
         )
         if self._newest_only:
             merged = recovery.newest_only(merged)
+        elif self._subscription.options.join_on_read:
+            merged = merged._replace(publications=joining.join(merged.publications))
         if not self._fits(merged.publications):
             # were it sent, the client could be slow at every return, because of the same backlog
             return result

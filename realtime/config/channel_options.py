@@ -139,6 +139,11 @@ class ChannelOptions:
         "Regular expression for the part of a channel name after the namespace; empty: any ASCII"
         " characters.",
     )
+    join_on_read: bool = option(
+        False,
+        "Join adjacent chunks of text where history is read or recovered, as for answers of"
+        " language models. Needs history.",
+    )
     publication_data_format: str = option(
         "",
         "What may be published: json_object for JSON objects; empty or json for any JSON.",

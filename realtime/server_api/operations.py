@@ -340,19 +340,24 @@ async def history(
     since: StreamPosition | None = None,
     reverse: bool = False,
     options: ChannelOptions | None = None,
+    joins: bool = True,
 ) -> HistoryResult:
     """Return the history of a channel, with its top position; see `streams.reading`.
 
     Args:
         options: those of the channel, if the caller has looked them up already.
+        joins: join publications where the channel has `join_on_read`.
 
     Raises:
         NotAvailable: the channel has no history.
         UnrecoverablePosition: `since` is of another epoch.
         BadRequest: nothing can be before `since`.
     """
-    _check_history(member, channel, options)
-    return await reading.read(member.broker, channel, limit=limit, since=since, reverse=reverse)
+    options = _check_history(member, channel, options)
+    joins = joins and options.join_on_read
+    return await reading.read(
+        member.broker, channel, limit=limit, since=since, reverse=reverse, joins=joins
+    )
 
 
 async def positions(member: Member, channels: Sequence[ChannelName]) -> list[StreamPosition]:
@@ -368,9 +373,11 @@ async def positions(member: Member, channels: Sequence[ChannelName]) -> list[Str
 
 def _check_history(
     member: Member, channel: ChannelName, options: ChannelOptions | None = None
-) -> None:
-    if not (options or check_channel(channel, member.config)).keeps_history:
+) -> ChannelOptions:
+    options = options or check_channel(channel, member.config)
+    if not options.keeps_history:
         raise NotAvailable
+    return options
 
 
 async def channels(member: Member) -> ListedChannels:

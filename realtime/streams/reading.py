@@ -8,6 +8,7 @@ from __future__ import annotations
 from realtime.engine.base import Streams
 from realtime.errors import BadRequest, UnrecoverablePosition
 from realtime.protocol.messages import ChannelName, HistoryResult, StreamPosition
+from realtime.streams import joining
 
 
 async def read(
@@ -17,6 +18,7 @@ async def read(
     limit: int | None = None,
     since: StreamPosition | None = None,
     reverse: bool = False,
+    joins: bool = False,
 ) -> HistoryResult:
     """Read the history of a channel, and its top position at that moment.
 
@@ -27,6 +29,7 @@ async def read(
         since: publications after this position, in reverse those before it; None: from the oldest
             one on, in reverse from the newest one on. With the epoch "" it is of any epoch.
         reverse: the newest publication comes first.
+        joins: join publications that were read, as the option `join_on_read` says.
 
     Raises:
         UnrecoverablePosition: `since` is of another epoch.
@@ -43,4 +46,8 @@ async def read(
     history = await streams.history(channel, start, limit, reverse=reverse)
     if since is not None and since.epoch not in ("", history.position.epoch):
         raise UnrecoverablePosition
-    return HistoryResult(history.publications, history.position)
+    publications = history.publications
+    if joins:
+        oldest_first = publications[::-1] if reverse else publications
+        publications = joining.join(oldest_first)[:: -1 if reverse else 1]
+    return HistoryResult(publications, history.position)

@@ -259,7 +259,7 @@ def _tell(
         if channel in request.since and recovered is None:
             lost.append(channel)
         if result.recoverable and top is not None:
-            first = result.publications[0].offset - 1 if recovered else top.offset
+            first = request.since[channel].offset if recovered else top.offset
             begins[channel] = StreamPosition(first, top.epoch)
         missed += recovered or ()
     positions = Positions(begins)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from realtime import channel_rules
 from realtime.clients.checks import HISTORY, PRESENCE, Attempt, Checks
 from realtime.clients.client import Client
 from realtime.errors import DisconnectBadRequest, TooManyRequests
@@ -48,8 +49,15 @@ async def history(client: Client, command: Command) -> None:
     limit, most = request.limit, client.node.config.client_history_max_publication_limit
     if client.session.rules.limits_history and most:
         limit = min(limit, most) if limit >= 0 else most
+    node = client.node
+    joins = channel_rules.options_of(channel, node.config).join_on_read
     result = await reading.read(
-        client.node.broker, channel, limit=limit, since=request.since, reverse=request.reverse
+        node.broker,
+        channel,
+        limit=limit,
+        since=request.since,
+        reverse=request.reverse,
+        joins=joins,
     )
     client.reply(command, result)
 

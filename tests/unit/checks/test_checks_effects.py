@@ -37,6 +37,7 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     (
         dict.fromkeys(
             """
+            join_on_read
             allow_recovery allow_positioning force_positioning allow_history_for_client
             allow_history_for_subscriber history_disable_for_client
             """.split(),  # noqa: SIM905 - read as words
@@ -260,6 +261,7 @@ ALONE = frozenset(
     publish presence join_leave server_side allow_subscribe_for_client allow_publish_for_client
     allow_publish_for_subscriber allow_tags_filter channel_regex publication_data_format
 
+    answers_keep answers_max_size answers_per_user
     channel_max_length channel_private_prefix channel_user_boundary client_insecure
     client_anonymous client_channel_limit client_user_connection_limit client_queue_max_size
     client_recovery_max_size client_recovery_max_publication_limit

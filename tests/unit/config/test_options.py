@@ -45,7 +45,7 @@ NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
 }
 """Channel options of later generations, with what they are where no option is set."""
 
-OWN_CHANNEL_DEFAULTS: Mapping[str, object] = {"durable": False}
+OWN_CHANNEL_DEFAULTS: Mapping[str, object] = {"durable": False, "join_on_read": False}
 """Channel options that only this service has."""
 
 ALL_CHANNEL_DEFAULTS = {**CHANNEL_DEFAULTS, **NEWER_CHANNEL_DEFAULTS, **OWN_CHANNEL_DEFAULTS}
@@ -69,6 +69,9 @@ DEFAULTS: Mapping[str, object] = {
         """.split(),  # noqa: SIM905 - read as words
         "",
     ),
+    "answers_keep": 0,
+    "answers_max_size": 4194304,
+    "answers_per_user": 20,
     "channel_max_length": 255,
     "channel_private_prefix": "$",
     "channel_namespace_boundary": ":",
