@@ -20,6 +20,7 @@ __version__ = "0.1.0"
 if TYPE_CHECKING:
     from realtime.engine.nodes import NodeStatus
     from realtime.errors import EngineUnavailable, Error, NotServing
+    from realtime.node.reader import PublicationsLost
     from realtime.server_api.arguments import Position
     from realtime.server_api.blocks import (
         ablock,
@@ -52,6 +53,7 @@ if TYPE_CHECKING:
         round_trip,
         subscribers,
     )
+    from realtime.server_api.listening import Heard, listen
     from realtime.server_api.publishing import (
         abroadcast,
         apublish,
@@ -86,9 +88,11 @@ __all__ = [
     "Connections",
     "EngineUnavailable",
     "Error",
+    "Heard",
     "NodeStatus",
     "NotServing",
     "Position",
+    "PublicationsLost",
     "Subscribers",
     "TypedChannel",
     "TypedChannels",
@@ -124,6 +128,7 @@ __all__ = [
     "history",
     "history_remove",
     "info",
+    "listen",
     "nodes",
     "observer_token",
     "position",
@@ -179,6 +184,8 @@ _MODULES = {
     **dict.fromkeys(_CONNECTING, "realtime.server_api.connecting"),
     **dict.fromkeys(_PUBLISHING, "realtime.server_api.publishing"),
     **dict.fromkeys(("EngineUnavailable", "Error", "NotServing"), "realtime.errors"),
+    "PublicationsLost": "realtime.node.reader",
+    **dict.fromkeys(("Heard", "listen"), "realtime.server_api.listening"),
     "NodeStatus": "realtime.engine.nodes",
     "Position": "realtime.server_api.arguments",
     "observer_token": "realtime.tokens",
