@@ -42,6 +42,7 @@ from realtime.transports.asgi import (
 )
 from realtime.transports.bodies import ExpectedBody, Incoming
 from realtime.transports.every_path import every_path
+from realtime.transports.handover import HANDOVER, Handover
 from realtime.transports.handshake import handshake
 from realtime.transports.private_pages import with_privacy
 from realtime.transports.servers import daphne, signals, uvicorn_connections
@@ -220,8 +221,12 @@ class _Application:
                     serve = self._sockjs if is_sockjs else self._streaming
                     await serve(node, scope, receive, send)
                 return
+        server_send = send
         scope, send = with_privacy(site_scope, _last_response(node, scope, send))
-        await self._django({**scope, BEGUN: time.time()}, receive, send)
+        handover = Handover(send, server_send)
+        scope = {**scope, BEGUN: time.time(), HANDOVER: handover}
+        await self._django(scope, receive, handover.send)
+        await handover.finish(receive)
 
     def _below_script_name(self, scope: Scope) -> Scope:
         return {**scope, "root_path": self._script_name} if self._script_name else scope

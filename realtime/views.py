@@ -32,7 +32,6 @@ from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.runner import call
 from realtime.hooks.site_values import user_id
-from realtime.node.hooks import Handshake, forwarded_headers
 from realtime.pages import page_config
 from realtime.tokens import connection_token, subscription_token, user_subscription_token
 
@@ -171,7 +170,7 @@ class _Subscriber:
         self._client = client
         self._user = user_id(page_config.visitor(request) or "")
         self._config = config
-        self._handshake = _handshake(request, config)
+        self._handshake = page_config.handshake(request, config)
 
     def token(self, channel: str) -> str:
         """Return a subscription token, with the channel info of the site's hook.
@@ -205,12 +204,3 @@ class _Subscriber:
         if self._client:
             return subscription_token(self._client, channel, info=info, ttl=ttl)
         return user_subscription_token(self._user, channel, info=info, ttl=ttl)
-
-
-def _handshake(request: HttpRequest, config: Config) -> Handshake:
-    """Return the parts of a request that a hook may read."""
-    forwarded = forwarded_headers(config.handshake_headers)
-    headers = {
-        name.lower(): value for name, value in request.headers.items() if name.lower() in forwarded
-    }
-    return Handshake(headers, request.get_host(), transport="http")

@@ -9,11 +9,13 @@ from django.http import HttpRequest
 from django.urls import NoReverseMatch, get_script_prefix, reverse
 
 from realtime.config import sources
+from realtime.config.options import Config
 from realtime.errors import Disconnect, Error, InternalError
 from realtime.hooks.answers import optional
 from realtime.hooks.registry import registry
 from realtime.hooks.runner import call
 from realtime.hooks.site_values import user_id
+from realtime.node.hooks import Handshake, forwarded_headers
 from realtime.tokens import DEFAULT_TTL, connection_token
 
 
@@ -92,3 +94,12 @@ def find_view(name: str) -> str | None:
         return reverse(f"realtime:{name}")
     except NoReverseMatch:
         return None
+
+
+def handshake(request: HttpRequest, config: Config) -> Handshake:
+    """Return the parts of a request that a hook may read."""
+    forwarded = forwarded_headers(config.handshake_headers)
+    headers = {
+        name.lower(): value for name, value in request.headers.items() if name.lower() in forwarded
+    }
+    return Handshake(headers, request.get_host(), transport="http")
