@@ -7,16 +7,16 @@ from django.core.management.base import CommandParser
 
 from realtime import __version__
 from realtime.server_api import openapi
-from realtime.tools.base import Answer, Options, SubCommand
+from realtime.tools.base import CommandResult, Options, SubCommand
 
 
 def _add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--path", default="/api", help="path of the HTTP API in the site")
 
 
-def _run(options: Options) -> Answer:
+def _run(options: Options) -> CommandResult:
     document = openapi.document(__version__, options["path"])
-    return Answer(msgspec.json.format(msgspec.json.encode(document)).decode(), document)
+    return CommandResult(msgspec.json.format(msgspec.json.encode(document)).decode(), document)
 
 
 SUB_COMMANDS = (

@@ -14,7 +14,7 @@ Options = Mapping[str, Any]
 """Name of an argument → its value."""
 
 
-class Answer(NamedTuple):
+class CommandResult(NamedTuple):
     """The result of a sub-command."""
 
     text: str
@@ -38,7 +38,7 @@ class SubCommand(NamedTuple):
     name: str
     help: str
     add_arguments: Callable[[CommandParser], None]
-    run: Callable[[Options], Answer | Iterator[Answer]]
+    run: Callable[[Options], CommandResult | Iterator[CommandResult]]
     """An iterator: each answer is written when it comes."""
     description: str = ""
     """The text of its `--help`; empty: the same as `help`."""

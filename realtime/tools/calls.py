@@ -21,7 +21,7 @@ from realtime.errors import Error, NotServing
 from realtime.server_api import methods, methods_v2
 from realtime.server_api.results import ErrorBody
 from realtime.serving import serving
-from realtime.tools.base import Answer, Options, SubCommand
+from realtime.tools.base import CommandResult, Options, SubCommand
 from realtime.tools.call_arguments import (
     CHANNEL,
     CHANNEL_OR_ALL,
@@ -205,10 +205,10 @@ def _add_arguments(row: _Row, parser: CommandParser) -> None:
     )
 
 
-def _run(row: _Row, options: Options) -> Answer:
+def _run(row: _Row, options: Options) -> CommandResult:
     result = _call(row, options)
     decoded = msgspec.json.decode(result, type=row.api.result)
-    return Answer(row.show(decoded), Raw(result), failure_of(decoded), missing_of(decoded))
+    return CommandResult(row.show(decoded), Raw(result), failure_of(decoded), missing_of(decoded))
 
 
 SUB_COMMANDS = tuple(

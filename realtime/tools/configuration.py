@@ -13,7 +13,7 @@ from realtime.checks import TAG
 from realtime.config import sources
 from realtime.config.nested import FileOption
 from realtime.tools.base import (
-    Answer,
+    CommandResult,
     Options,
     SubCommand,
     add_nothing,
@@ -35,7 +35,7 @@ def messages_of_checks() -> list[Message]:
     return [message for message in checks.run_checks(tags=[TAG]) if not message.is_silenced()]
 
 
-def _checkconfig(options: Options) -> Answer:
+def _checkconfig(options: Options) -> CommandResult:
     messages = messages_of_checks()
     errors = [message for message in messages if message.is_serious()]
     value: dict[str, Any] = {
@@ -56,7 +56,7 @@ def _checkconfig(options: Options) -> Answer:
     lines = [*map(_describe_file_option, file_options), *map(_describe, messages)]
     text = "\n".join(lines or ["The configuration is valid."])
     failure = f"The configuration has {count(len(errors), 'mistake')}." if errors else ""
-    return Answer(text, value, failure)
+    return CommandResult(text, value, failure)
 
 
 def _describe_file_option(option: FileOption) -> str:
@@ -88,7 +88,7 @@ def _add_genconfig(parser: CommandParser) -> None:
     )
 
 
-def _genconfig(options: Options) -> Answer:
+def _genconfig(options: Options) -> CommandResult:
     config: dict[str, Any] = {
         "token_hmac_secret_key": secrets.token_urlsafe(SECRET_BYTES),
         "api_key": secrets.token_urlsafe(SECRET_BYTES),
@@ -105,8 +105,8 @@ def _genconfig(options: Options) -> Answer:
         ],
     }
     if options["format"] == "json":
-        return Answer(json.dumps(config, indent=4), config)
-    return Answer(_as_python(config), config)
+        return CommandResult(json.dumps(config, indent=4), config)
+    return CommandResult(_as_python(config), config)
 
 
 def _as_python(config: dict[str, Any]) -> str:

@@ -9,7 +9,7 @@ from django.db import DatabaseError
 
 from realtime.server_api.durable import ParkedRow, PendingRows
 from realtime.serving import serving
-from realtime.tools.base import Answer, Options, SubCommand, count, table
+from realtime.tools.base import CommandResult, Options, SubCommand, count, table
 
 MAX_ROWS = 100
 """Parked rows that are shown."""
@@ -25,7 +25,7 @@ def _add_arguments(parser: CommandParser) -> None:
     action.add_argument("--drop", action="store_true", help="delete parked rows for good")
 
 
-def _run(options: Options) -> Answer:
+def _run(options: Options) -> CommandResult:
     rows = serving.pending
     if rows is None:
         raise CommandError('Add "realtime.pending" to INSTALLED_APPS.')
@@ -43,10 +43,10 @@ def _run(options: Options) -> Answer:
         raise CommandError("A key has 32 hexadecimal digits.") from None
     except DatabaseError as error:
         raise _failed(error) from error
-    return Answer(f"{count(changed, 'row')} {done}.", {done: changed})
+    return CommandResult(f"{count(changed, 'row')} {done}.", {done: changed})
 
 
-def _show(rows: PendingRows) -> Answer:
+def _show(rows: PendingRows) -> CommandResult:
     try:
         overview, parked = rows.overview(), rows.parked(MAX_ROWS)
     except DatabaseError as error:
@@ -59,7 +59,7 @@ def _show(rows: PendingRows) -> Answer:
     if parked:
         lines += ["", table([("key", "channel", "created", "error"), *map(_cells, parked)])]
     value = overview._asdict() | {"rows": [row._asdict() for row in parked]}
-    return Answer("\n".join(lines), value)
+    return CommandResult("\n".join(lines), value)
 
 
 def _cells(row: ParkedRow) -> tuple[str, ...]:

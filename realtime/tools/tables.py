@@ -8,25 +8,25 @@ from django.core.management.base import CommandError, CommandParser
 
 from realtime.engine.postgresql import schema
 from realtime.serving import serving
-from realtime.tools.base import Answer, Options, SubCommand
+from realtime.tools.base import CommandResult, Options, SubCommand
 
 
 def _add_arguments(parser: CommandParser) -> None:
     parser.add_argument("--sql", action="store_true", help="print the SQL, and change nothing")
 
 
-def _run(options: Options) -> Answer:
+def _run(options: Options) -> CommandResult:
     config = serving.config()
     if options["sql"]:
         sql = schema.statements(config.database_schema)
-        return Answer(sql, {"sql": sql})
+        return CommandResult(sql, {"sql": sql})
     database = serving.engines(config).database(config)
     if database is None:
         raise CommandError("The engine is not postgresql.")
     with closing(database):
         database.create_tables()
     text = f"The tables are in {config.database_schema} at {database.address.label}."
-    return Answer(text, {"schema": config.database_schema})
+    return CommandResult(text, {"schema": config.database_schema})
 
 
 SUB_COMMANDS = (

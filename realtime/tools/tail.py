@@ -21,7 +21,7 @@ from realtime.operators.following import (
 from realtime.operators.questions import CopyKind
 from realtime.serving import serving
 from realtime.tools import admin_log
-from realtime.tools.base import Answer, Options, SubCommand, count, cut, escape_for_terminal
+from realtime.tools.base import CommandResult, Options, SubCommand, count, cut, escape_for_terminal
 from realtime.tools.terminal import pause
 
 POLL_INTERVAL = 0.5
@@ -64,7 +64,7 @@ def _seconds(text: str) -> float:
 _seconds.__name__ = "number of seconds"
 
 
-def _run(options: Options) -> Iterator[Answer]:
+def _run(options: Options) -> Iterator[CommandResult]:
     with _mirror(options) as mirror:
         missing: list[str] = []
         is_away = False
@@ -104,7 +104,7 @@ def _mirror(options: Options) -> UserFrames | Publications:
     raise CommandError("An empty name, or one that is too long, is none.")
 
 
-def _notes(poll: Poll, missing_before: list[str]) -> Iterator[Answer]:
+def _notes(poll: Poll, missing_before: list[str]) -> Iterator[CommandResult]:
     if poll.left_out:
         yield _note(f"{poll.left_out} more left out: more came than is copied", poll.left_out)
     for name in poll.missing:
@@ -117,11 +117,11 @@ def _notes(poll: Poll, missing_before: list[str]) -> Iterator[Answer]:
         )
 
 
-def _note(text: str, left_out: int = 0) -> Answer:
+def _note(text: str, left_out: int = 0) -> CommandResult:
     value: dict[str, object] = {"note": text}
     if left_out:
         value["left_out"] = left_out
-    return Answer(f"-- {escape_for_terminal(text)}", value)
+    return CommandResult(f"-- {escape_for_terminal(text)}", value)
 
 
 _SIGNS: dict[CopyKind, str] = {
@@ -134,7 +134,7 @@ _SIGNS: dict[CopyKind, str] = {
 }
 
 
-def _answer(copied: Copied) -> Answer:
+def _answer(copied: Copied) -> CommandResult:
     node, copy = copied
     moment = datetime.fromtimestamp(copy.time, UTC).strftime("%H:%M:%S.%f")[:-3]
     if copy.kind == "published":
@@ -150,7 +150,7 @@ def _answer(copied: Copied) -> Answer:
     }
     if copy.kind == "published":
         value |= {"channel": copy.channel, "offset": copy.offset, "epoch": copy.epoch}
-    return Answer(f"{moment} {subject} {escape_for_terminal(copy.text)}".rstrip(), value)
+    return CommandResult(f"{moment} {subject} {escape_for_terminal(copy.text)}".rstrip(), value)
 
 
 SUB_COMMANDS = (

@@ -22,7 +22,7 @@ from realtime.auth.keys import KeysUnavailable, configured_keys
 from realtime.config import sources
 from realtime.config.options import Config
 from realtime.tokens import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken, Verifier
-from realtime.tools.base import Answer, Options, SubCommand, count, escape_for_terminal
+from realtime.tools.base import CommandResult, Options, SubCommand, count, escape_for_terminal
 
 DEFAULT_TTL = "7d"
 UNITS: Mapping[str, int] = {"": 1, "s": 1, "m": 60, "h": 3600, "d": 86400}
@@ -88,7 +88,7 @@ def _add_gentoken(parser: CommandParser) -> None:
     parser.add_argument("--info", metavar="JSON", help="connection or channel info")
 
 
-def _gentoken(options: Options) -> Answer:
+def _gentoken(options: Options) -> CommandResult:
     config = sources.current()
     user, client = options["user"], options["client"]
     of_subscription = client is not None or options["subscription"]
@@ -117,7 +117,7 @@ def _gentoken(options: Options) -> Answer:
         )
     else:
         token = issue.connection_token(config, user, ttl=ttl, info=info, channels=channels)
-    return Answer(token, {"token": token, "expires_at": _claims(token).get("exp")})
+    return CommandResult(token, {"token": token, "expires_at": _claims(token).get("exp")})
 
 
 def _read_info(text: str | None) -> object:
@@ -136,7 +136,7 @@ def _add_checktoken(parser: CommandParser) -> None:
     parser.add_argument("token", help='the token; "-" reads it from standard input')
 
 
-def _checktoken(options: Options) -> Answer:
+def _checktoken(options: Options) -> CommandResult:
     config = sources.current()
     argument: str = options["token"]
     token = (sys.stdin.readline() if argument == "-" else argument).strip()
@@ -152,7 +152,7 @@ def _checktoken(options: Options) -> Answer:
             "The token cannot be checked: token_jwks_public_endpoint cannot be fetched."
         ) from None
     value = {"valid": True, **_described(verified, token), "algorithm": _algorithm(token)}
-    return Answer(_text(value), value)
+    return CommandResult(_text(value), value)
 
 
 async def _verify(config: Config, token: str) -> ConnectToken | SubscribeToken:
@@ -240,10 +240,10 @@ def _why(config: Config, token: str, reason: str) -> str:
     return f"It names {algorithm}; the configured keys are for: {known}."
 
 
-def _refused(reason: str, known: Mapping[str, object], why: str = "") -> Answer:
+def _refused(reason: str, known: Mapping[str, object], why: str = "") -> CommandResult:
     why = why or WHY.get(reason, "")
     failure = f"The token is not valid: {reason}.{f' {why}' if why else ''}"
-    return Answer(_text(known), {"valid": False, "reason": reason, **known}, failure)
+    return CommandResult(_text(known), {"valid": False, "reason": reason, **known}, failure)
 
 
 def _text(known: Mapping[str, object]) -> str:

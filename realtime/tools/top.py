@@ -14,7 +14,7 @@ from realtime.operators.questions import MAX_BUSY_CHANNELS, NodeFigures, Order
 from realtime.operators.service_activity import ServiceActivity, activity
 from realtime.serving import serving
 from realtime.tools.base import (
-    Answer,
+    CommandResult,
     Options,
     SubCommand,
     count,
@@ -133,7 +133,7 @@ def _rate(count: float, seconds: float) -> float | None:
 # looking
 
 
-def _run(options: Options) -> Iterator[Answer]:
+def _run(options: Options) -> Iterator[CommandResult]:
     activity = _ask(options)
     while True:
         if options["once"]:
@@ -146,10 +146,10 @@ def _run(options: Options) -> Iterator[Answer]:
                 raise
             message = f"{serving.server_name()} is not available: {error}"
             value = {"error": {"message": message}}
-            yield Answer(escape_for_terminal(message), value, redraws=True)
+            yield CommandResult(escape_for_terminal(message), value, redraws=True)
         else:
             look = compare(activity, before)
-            yield Answer(_show(look), _value(look), redraws=not options["once"])
+            yield CommandResult(_show(look), _value(look), redraws=not options["once"])
         if options["once"]:
             return
         pause(options["interval"])

@@ -20,7 +20,7 @@ from realtime.payload import is_text
 from realtime.serving import serving
 from realtime.tools import terminal
 from realtime.tools.base import (
-    Answer,
+    CommandResult,
     SubCommand,
     escape_for_terminal,
     escape_json_for_terminal,
@@ -67,7 +67,7 @@ class Command(BaseCommand):
             if not command.goes_on:
                 raise
 
-    def _answer(self, answer: Answer, as_json: bool) -> None:
+    def _answer(self, answer: CommandResult, as_json: bool) -> None:
         if as_json:
             self._write_json(answer.value)
         elif answer.redraws and self.stdout.isatty():
@@ -93,7 +93,7 @@ class _Failure(Exception):
         self.value = value or {"message": text}
 
 
-def _run(command: SubCommand, options: dict[str, Any]) -> Generator[Answer]:
+def _run(command: SubCommand, options: dict[str, Any]) -> Generator[CommandResult]:
     """Yield the answers of a sub-command.
 
     Raises:
@@ -102,7 +102,7 @@ def _run(command: SubCommand, options: dict[str, Any]) -> Generator[Answer]:
     try:
         _check_text(options)
         answer = command.run(options)
-        if isinstance(answer, Answer):
+        if isinstance(answer, CommandResult):
             yield answer
         else:
             yield from answer

@@ -21,7 +21,7 @@ from django.core.management.base import CommandError, CommandParser
 
 from realtime import tokens
 from realtime.config import sources
-from realtime.tools.base import Answer, Options, SubCommand, cut, number
+from realtime.tools.base import CommandResult, Options, SubCommand, cut, number
 from realtime.tools.bench import reference
 from realtime.tools.bench.connection import BenchConnection, ConnectionRefused, Place
 from realtime.tools.bench.results import ReceivedCounts
@@ -87,7 +87,7 @@ def _whole(most: int) -> Callable[[str], int]:
     return number(int, 1, most, f"number up to {most}:")
 
 
-def _run(options: Options) -> Answer:
+def _run(options: Options) -> CommandResult:
     remotes = [Remote(address) for address in options["addresses"]]
     _refuse_other_hosts(options)
     try:
@@ -111,7 +111,7 @@ def _is_local(host: str) -> bool:
         return host == "localhost"
 
 
-def _measure(options: Options, remotes: list[Remote]) -> Answer:
+def _measure(options: Options, remotes: list[Remote]) -> CommandResult:
     prefix = sources.current().websocket_handler_prefix
     places = [_place(remote, prefix) for remote in remotes]
     run = uuid.uuid4().hex
@@ -250,7 +250,7 @@ def _lost() -> CommandError:
 
 def _answer(
     opened: list[_Opened], received: ReceivedCounts, published: int, seconds: float
-) -> Answer:
+) -> CommandResult:
     connected = sum(each.connected for each in opened)
     failures = Counter[str]()
     for each in opened:
@@ -289,7 +289,7 @@ def _answer(
     found = [f"{number} {name.replace('_', ' ')}" for name, number in wrong.items() if number]
     verdict = [] if found else ["Every publication came once, in order, to every connection."]
     text = "\n".join([*_lines(value), *reasons, *verdict])
-    return Answer(text, value, f"Something went wrong: {', '.join(found)}." if found else "")
+    return CommandResult(text, value, f"Something went wrong: {', '.join(found)}." if found else "")
 
 
 def _ratio(seconds: float | None, known: float) -> float | None:

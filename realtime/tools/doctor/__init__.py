@@ -20,7 +20,7 @@ from realtime.config import sources
 from realtime.config.database_options import uses_postgresql
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
-from realtime.tools.base import Answer, Options, SubCommand, count, escape_for_terminal
+from realtime.tools.base import CommandResult, Options, SubCommand, count, escape_for_terminal
 from realtime.tools.configuration import messages_of_checks
 from realtime.tools.doctor import login, network, nodes, postgresql, redis, site
 from realtime.tools.doctor.finding import DoctorCheck, Finding, fail, ok, skip, warn
@@ -46,7 +46,7 @@ def _add_arguments(parser: CommandParser) -> None:
     )
 
 
-def _run(options: Options) -> Answer:
+def _run(options: Options) -> CommandResult:
     remote = Remote(options["url"], options["timeout"]) if options["url"] else None
     if options["user"]:
         login.find_user(options["user"])
@@ -61,7 +61,7 @@ def _run(options: Options) -> Answer:
         "checks": [{"check": name, **finding._asdict()} for name, finding in findings],
     }
     failure = f"{count(failed, 'check')} of {len(findings)} failed." if failed else ""
-    return Answer(text, value, failure)
+    return CommandResult(text, value, failure)
 
 
 def _configuration() -> Finding:

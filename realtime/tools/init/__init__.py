@@ -17,7 +17,7 @@ from pathlib import Path
 from django.core.management.base import CommandError, CommandParser
 
 from realtime.config import sources
-from realtime.tools.base import Answer, Options, SubCommand, escape_for_terminal
+from realtime.tools.base import CommandResult, Options, SubCommand, escape_for_terminal
 from realtime.tools.init.files import FileChange, NotWritten, write
 from realtime.tools.init.plan import OPTION_VARIABLES, PlannedPart, make_plan
 from realtime.tools.init.probe import VARIABLE
@@ -33,7 +33,7 @@ def _add_arguments(parser: CommandParser) -> None:
     choice.add_argument("--dry-run", action="store_true", help="show the changes; write nothing")
 
 
-def _run(options: Options) -> Iterator[Answer]:
+def _run(options: Options) -> Iterator[CommandResult]:
     directory = Path.cwd()
     if not (directory / "manage.py").is_file():
         raise CommandError("There is no manage.py. Run this command in the directory of yours.")
@@ -50,13 +50,13 @@ def _run(options: Options) -> Iterator[Answer]:
     value = _value(plan.parts, written=False)
     if by_hand:
         failure = "Nothing was written. Make these changes, then run this command again."
-        yield Answer(shown, value, failure, warning)
+        yield CommandResult(shown, value, failure, warning)
     elif not changes or options["dry_run"]:
         text = shown if changes else f"{shown}\nNothing to do."
-        yield Answer(text, value, warning=warning)
+        yield CommandResult(text, value, warning=warning)
     else:
         if not as_json:
-            yield Answer(shown, None, warning=warning)
+            yield CommandResult(shown, None, warning=warning)
         if not options["yes"]:
             _ask(as_json)
         try:
@@ -64,7 +64,7 @@ def _run(options: Options) -> Iterator[Answer]:
         except NotWritten as error:
             raise CommandError(f"Nothing was written: {error}.") from error
         names = ", ".join(escape_for_terminal(change.name) for change in changes)
-        yield Answer(f"\nChanged: {names}\n{NEXT}", _value(plan.parts, written=True))
+        yield CommandResult(f"\nChanged: {names}\n{NEXT}", _value(plan.parts, written=True))
 
 
 def _ask(as_json: bool) -> None:

@@ -14,7 +14,7 @@ from django.conf import settings
 from django.core.management.base import CommandError, CommandParser
 
 from realtime.config import sources
-from realtime.tools.base import Answer, Options, SubCommand
+from realtime.tools.base import CommandResult, Options, SubCommand
 from realtime.tools.typed import asyncapi, typescript
 from realtime.typed.declarations import Declaration, declarations
 
@@ -29,7 +29,7 @@ def _add_schema(parser: CommandParser) -> None:
     parser.add_argument("--api-version", default="1.0.0", help="version of the document")
 
 
-def _schema(options: Options) -> Answer:
+def _schema(options: Options) -> CommandResult:
     address = urlsplit(options["url"])
     if address.scheme not in ("ws", "wss") or not address.netloc:
         raise CommandError("--url must be the address of a WebSocket, such as wss://example.com.")
@@ -42,7 +42,7 @@ def _schema(options: Options) -> Answer:
         session_cookie=settings.SESSION_COOKIE_NAME,
     )
     text = msgspec.json.format(msgspec.json.encode(document)).decode()
-    return Answer(text, document, warning="" if declarations.all else _NOTHING)
+    return CommandResult(text, document, warning="" if declarations.all else _NOTHING)
 
 
 def _add_types(parser: CommandParser) -> None:
@@ -51,10 +51,10 @@ def _add_types(parser: CommandParser) -> None:
     )
 
 
-def _types(options: Options) -> Answer:
+def _types(options: Options) -> CommandResult:
     text = typescript.declarations_of(_checked(), options["module"])
     warning = "" if declarations.all else _NOTHING
-    return Answer(text.removesuffix("\n"), {"types": text}, warning=warning)
+    return CommandResult(text.removesuffix("\n"), {"types": text}, warning=warning)
 
 
 def _checked() -> list[Declaration]:
