@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, TypeVar
+from typing import Any, Protocol, TypeVar
 
 from realtime import __version__, tracing
 from realtime.auth.keys import InvalidKey
@@ -48,6 +48,22 @@ CALL_TIMEOUT = 10.0
 """Seconds a synchronous caller waits for the serving event loop."""
 
 
+class NodeApp(Protocol):
+    """An optional app that works beside each node. Its methods never raise."""
+
+    async def start(self, node: Node) -> None:
+        """Begin to work beside a node."""
+        ...
+
+    def begin_stop(self, node: Node) -> None:
+        """Begin to stop. Returns at once."""
+        ...
+
+    async def stop(self) -> None:
+        """Wait until nothing is under way, a second at most."""
+        ...
+
+
 class Serving:
     """The service in one process. The one of this process is `serving`."""
 
@@ -73,6 +89,8 @@ class Serving:
         """Writes them: the same, unless tests put one here that records."""
         self.online: OnlineUsers | None = None
         """Finds users of the site, if the app `realtime.online` is installed."""
+        self.apps: list[NodeApp] = []
+        """More optional apps that work beside each node."""
         self.snapshot: Snapshot | None = None
         """Reads positions in a transaction of the site, if `realtime.database` is installed."""
         self._inherited: list[object] = []
@@ -169,9 +187,9 @@ class Serving:
                 await app.start(node)
         return node
 
-    def _apps(self) -> list[PendingRows | OnlineUsers]:
+    def _apps(self) -> list[NodeApp]:
         """Return the optional apps, which work beside each node."""
-        return [app for app in (self.pending, self.online) if app is not None]
+        return [app for app in (self.pending, self.online, *self.apps) if app is not None]
 
     def _make_node(self, connections: Connections) -> Node:
         if not self._hooks.is_loaded:

@@ -117,6 +117,7 @@ DJANGO_SIDE = (
     "realtime.pending",
     "realtime.online",
     "realtime.live",
+    "realtime.answers",
     "realtime.tools",
     "realtime.debug",
     "realtime.config.error_reports",
@@ -137,3 +138,13 @@ DJANGO_SIDE = (
     "realtime.urls",
     "realtime.views",
 )
+
+ROOMS_OF_APPS = (
+    *(f"realtime.answers.{name}" for name in ("forms", "http", "producer", "sweeper")),
+    "realtime.live.rows",
+    "realtime.live.rows.follows",
+    "realtime.pending.invalid_rows",
+    "realtime.pending.retries",
+    "realtime.pending.within",
+)
+"""Those below an app that have an idea of their own."""

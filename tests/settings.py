@@ -30,8 +30,11 @@ INSTALLED_APPS = [
     "api",
     "admin_panel",
 ]
+INSTALLED_APPS += os.environ.get("TEST_APPS", "").split()
 if "pytest" in sys.modules:  # the databases of servers lack its table, and each would say so
     INSTALLED_APPS += ["realtime.online.seen", "tests.live_models.shop"]
+    # its hooks would be those of all tests
+    INSTALLED_APPS += ["tests.answers.apps.AnswersWithoutHooks"]
 MIDDLEWARE = [
     "django.contrib.sessions.middleware.SessionMiddleware",
     "django.middleware.common.CommonMiddleware",

@@ -20,6 +20,7 @@ OUTSIDE = (
     "live",
     "debug",
     "typed",
+    "answers",
 )
 """Rooms of `realtime` that carry no message: operators, tools, the test kit, optional apps."""
 

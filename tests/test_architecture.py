@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from tests.imports import ROOT, circles, files, graph_of, imports, module_name, tree_of, within
-from tests.rooms import DJANGO_SIDE, PURE
+from tests.rooms import DJANGO_SIDE, PURE, ROOMS_OF_APPS
 from tests.sizes import lines_of_code
 
 ROOMS = (
@@ -28,6 +28,7 @@ ROOMS = (
     "realtime.pending",
     "realtime.online",
     "realtime.live",
+    "realtime.answers",
     "realtime.debug",
     "realtime.pages",
     # the doors, and what stands behind them
@@ -50,6 +51,7 @@ ROOMS = (
     "realtime.operators.explaining",
     "realtime.clients",
     "realtime.server_api.queries",
+    "realtime.server_api.listening",
     "realtime.server_api.blocks",
     "realtime.server_api.connecting",
     "realtime.server_api.publishing",
@@ -101,6 +103,7 @@ WALLS = {
     "realtime.pending": (),
     "realtime.online": (),
     "realtime.live": (),
+    "realtime.answers": (),
     "realtime.debug": (),
 }
 """Room behind a wall → who may import it: the composition root, tools of operators, the panel."""
@@ -132,17 +135,8 @@ LINES_OF_AN_APP = 800
 """Without migrations, and without comments, docstrings and blank lines."""
 
 OPTIONAL_APPS = tuple(
-    f"realtime.{app}" for app in ("database", "pending", "online", "live", "debug")
+    f"realtime.{app}" for app in ("database", "pending", "online", "live", "answers", "debug")
 )
-ROOMS_OF_APPS = (
-    "realtime.live.rows",
-    "realtime.live.rows.follows",
-    "realtime.pending.invalid_rows",
-    "realtime.pending.retries",
-    "realtime.pending.within",
-)
-"""Those below an app that have an idea of their own."""
-
 TYPED = "realtime.typed"
 TYPED_IS_IMPORTED_BY = ("realtime.tools.typed",)
 """And by the package itself, which loads it where a site declares a typed channel."""

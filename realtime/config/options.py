@@ -269,6 +269,15 @@ class Config(LimitOptions):
     page_margin: float = seconds(
         2.0, "Seconds by which the position of a page is older, against clocks that differ."
     )
+    answers_keep: int = seconds(
+        0, "Seconds for which ended answers stay in the database; 0: for ever."
+    )
+    answers_max_size: int = option(
+        4194304, "Bytes of the longest answer; a longer one fails; 0: no limit."
+    )
+    answers_per_user: int = option(
+        20, "Answers of one user that have not ended, about; 0: no limit."
+    )
     hook_timeout: float = seconds(5.0, "Seconds that a hook may take.", least=0.1)
     hook_workers: int = option(
         8, "Threads for each of the three groups of synchronous hooks.", least=1

@@ -29,7 +29,7 @@ from django.core.signals import setting_changed
 from django.db import DEFAULT_DB_ALIAS, connections
 from django.utils.crypto import salted_hmac
 
-from realtime.config import nested
+from realtime.config import nested, parts
 from realtime.config.channel_types import ChannelTypes
 from realtime.config.database_options import uses_postgresql
 from realtime.config.merging import PLACES, Merged, Origin
@@ -117,7 +117,7 @@ class Configuration:
         """Read, merge and validate the sources."""
         sources = self.gather()
         config, problems = read(sources.options)
-        config = replace(config, types=self._types)
+        config = replace(config, types=self._types, namespaces=parts.with_those_of(config))
         problems = [
             *(problems or _url_problems(config)),
             *layer_problems(config),

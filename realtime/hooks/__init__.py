@@ -21,6 +21,8 @@ from __future__ import annotations
 from realtime.errors import Disconnect, Error, PermissionDenied
 from realtime.hooks.answers import Allowed, Connected, Data
 from realtime.hooks.registry import (
+    answer_end,
+    answer_stop,
     connect,
     info,
     message,
@@ -53,6 +55,8 @@ __all__ = [
     "RefreshRequest",
     "Request",
     "SubscribeRequest",
+    "answer_end",
+    "answer_stop",
     "connect",
     "info",
     "message",

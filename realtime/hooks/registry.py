@@ -25,6 +25,9 @@ class Registry:
         """Kind → function, for kinds with one hook: connect, refresh, info, message."""
         self.subscribe: list[tuple[Pattern, Function]] = []
         self.publish: list[tuple[Pattern, Function]] = []
+        self.answer_end: list[tuple[Pattern, Function]] = []
+        self.answer_stop: list[tuple[Pattern, Function]] = []
+        """Of the app `realtime.answers`, by the channel of the answer."""
         self.methods: dict[str, Function] = {}
         """RPC method → function."""
         self.guarded: list[str] = []
@@ -158,6 +161,23 @@ def publish(*patterns: str) -> Callable[[F], F]:
     """
 
     return _for_patterns(registry.publish, patterns)
+
+
+def answer_end(*patterns: str) -> Callable[[F], F]:
+    """Register the hook that is called when an answer ends, in the transaction that ends its row.
+
+    It is called with the row, once. Save the answer in your own tables here. If it raises, the row
+    has not ended, and it is called again. Needs the app `realtime.answers`.
+    """
+    return _for_patterns(registry.answer_end, patterns)
+
+
+def answer_stop(*patterns: str) -> Callable[[F], F]:
+    """Register the hook that decides who may stop an answer, from a `StopRequest`.
+
+    Return True to allow. Without a hook, the user who asked may.
+    """
+    return _for_patterns(registry.answer_stop, patterns)
 
 
 @overload

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import unittest
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
+from django.apps import apps
 from django.conf import settings
 from django.test import override_settings
 
@@ -73,6 +75,27 @@ class RealtimeTestMixin(_Case):
             f"Wanted in {channel!r}: {what}, {wanted}; found {found} times."
             f" Published: {self.realtime_outbox!r}."
         )
+
+    def assertAnswer(  # noqa: N802, too
+        self,
+        answer: Any,
+        *,
+        text: str | None = None,
+        parts: Sequence[Any] | None = None,
+        status: str = "complete",
+    ) -> None:
+        """Fail unless an answer has ended with this status, and this text and these parts.
+
+        Args:
+            answer: its row or its ID.
+            text: None: any.
+            parts: None: any.
+        """
+        model: Any = apps.get_app_config("realtime_answers").get_model("Answer")
+        row = model.objects.get(pk=getattr(answer, "pk", answer))
+        found, wanted = [row.status, row.text, row.parts], [status, text, parts]
+        if any(each not in (None, value) for each, value in zip(wanted, found, strict=True)):
+            self.fail(f"Wanted status, text and parts: {wanted!r}; found: {found!r}. {row.error}")
 
     def assertNotPublished(self, channel: str, data: object = ANY) -> None:  # noqa: N802, too
         """Fail if data were published into a channel."""

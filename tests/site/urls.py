@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.contrib import admin
 from django.urls import include, path
 
@@ -28,3 +29,5 @@ urlpatterns = [
     path("call/sync-on-the-loop", views.sync_on_the_loop),
     path("call/sync-on-another-loop", views.sync_on_another_loop),
 ]
+if apps.is_installed("realtime.answers"):
+    urlpatterns.append(path("", include("tests.site.answers")))

@@ -11,6 +11,7 @@ from django.db import connections
 
 from realtime.hooks.registry import registry
 from realtime.testing import TestService
+from tests.answers.installing import installed
 
 OPTIONS: dict[str, Any] = {
     "token_hmac_secret_key": "a secret of at least thirty-two bytes",
@@ -56,3 +57,10 @@ def site() -> Iterator[None]:
     before = {name: copy(value) for name, value in vars(registry).items()}
     yield
     vars(registry).update(before)
+
+
+@pytest.fixture
+def answers_app() -> Iterator[None]:
+    """What the app of answers adds to the service."""
+    with installed():
+        yield

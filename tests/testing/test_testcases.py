@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
-from django.test import SimpleTestCase
+from typing import Any
 
+import pytest
+from django.test import SimpleTestCase, TestCase
+
+from realtime.answers import answer, begin
 from realtime.config import sources
 from realtime.errors import NotAvailable
 from realtime.testing import RealtimeTestMixin
@@ -24,3 +27,34 @@ class SettingsTest(RealtimeTestMixin, SimpleTestCase):
             reader.subscribe("news")
             with pytest.raises(NotAvailable):
                 reader.presence("news")
+
+
+@pytest.mark.usefixtures("answers_app")
+class AnswerTest(RealtimeTestMixin, TestCase):
+    def setUp(self) -> None:
+        super().setUp()
+        self.realtime_settings(namespaces=[{"name": "chat"}])
+
+    def answer(self, *words: str) -> Any:
+        row = begin("chat:1", user=17)
+        with answer(id=row.pk) as a:
+            for word in words:
+                a.write(word)
+        return row
+
+    def test_worker_runs_as_it_is(self) -> None:
+        with self.realtime_client("17") as reader:
+            reader.subscribe("chat:1")
+            row = self.answer("Hel", "lo")
+            reader.expect("chat:1", {"answer": str(row.pk), "status": "queued"})
+            reader.expect("chat:1", {"answer": str(row.pk), "status": "complete"})
+        self.assertAnswer(row, text="Hello")
+        self.assertAnswer(str(row.pk), status="complete")
+        self.assertPublished("chat:1", {"answer": str(row.pk), "status": "complete"})
+
+    def test_differences_fail(self) -> None:
+        row = self.answer("Hello")
+        wrong: list[dict[str, Any]] = [{"text": "Hallo"}, {"parts": []}, {"status": "stopped"}]
+        for expected in wrong:
+            with pytest.raises(AssertionError):
+                self.assertAnswer(row, **expected)

@@ -1,0 +1,189 @@
+"""Publishes what the producers of this process write: one thread for all of them.
+
+    write ──► waiting ──► under way ──► kept       the next tick takes what waits by then
+                 ▲            │ ├─────► refused    the answer has ended: the producer stops
+                 │            │ └─────► no answer  the same chunks again, with the same version
+                 └────────────┘
+
+Every tick the chunks of all answers that are due leave together, in one round trip, so a slow
+engine gets fewer and larger publications. A lease of the process says that its producers live,
+whether they write or not.
+
+Invariants:
+- One publication of an answer is under way at a time; versions grow by one.
+- What the thread does for one answer neither raises nor delays another by more than a tick.
+- A producer that could not publish for `AWAY` seconds, or has more than `MAX_WAITING` bytes
+  waiting, fails; its writes raise.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import threading
+import time
+import uuid
+from collections.abc import Sequence
+from functools import partial
+from typing import Protocol
+
+from realtime.answers import stream
+from realtime.answers.models import Answer
+from realtime.cluster.member import Member, NewPublication
+from realtime.engine.base import Published
+from realtime.errors import EngineUnavailable, Error, NotServing
+from realtime.hooks.runner import own_connections
+from realtime.metrics import Outage
+from realtime.server_api import operations
+from realtime.serving import serving
+
+logger = logging.getLogger("realtime.answers")
+
+TICK = 0.04
+"""Seconds between publications of one answer while it is young."""
+YOUNG = 2.0
+"""Seconds for which it is; later it has half as many publications."""
+LOOK = 1.0
+"""Seconds after which the flusher looks whether a silent answer has ended."""
+LEASE = 30.0
+RENEW = 8.0
+AWAY = 60.0
+MAX_WAITING = 1 << 20
+
+
+class Publishing(Protocol):
+    """What the flusher publishes for; see `producer.Producer`. Only `save` uses the database."""
+
+    row: Answer
+
+    @property
+    def wants_saving(self) -> bool: ...
+
+    def take(self, now: float) -> NewPublication | None: ...
+
+    def published(self, outcome: Published | EngineUnavailable, now: float) -> None: ...
+
+    def check_away(self, now: float) -> None: ...
+
+    def is_silent(self, now: float) -> bool: ...
+
+    def looked(self, offset: int, now: float) -> None: ...
+
+    def save(self) -> None: ...
+
+
+def lease_of(producer: str) -> str:
+    """Return the name that a process claims while its producers live."""
+    return f"answers:{producer}"
+
+
+class AnswerFlusher:
+    """See the module."""
+
+    def __init__(self) -> None:
+        self.uid = uuid.uuid4().hex
+        self._lock = threading.Lock()
+        self._producers: set[Publishing] = set()
+        self._thread: threading.Thread | None = None
+        self._wanted = threading.Event()
+        self._lease_until = 0.0
+        self._outage = Outage()
+
+    def add(self, producer: Publishing) -> None:
+        """Publish for a producer from now on.
+
+        Raises:
+            NotServing: with the memory engine, in a process that serves no clients.
+            EngineUnavailable: the engine is away.
+        """
+        self._renew()
+        with self._lock:
+            self._producers.add(producer)
+            if self._thread is None or not self._thread.is_alive():
+                self._thread = threading.Thread(
+                    target=self._run, name="realtime-answers", daemon=True
+                )
+                self._thread.start()
+        self._wanted.set()
+
+    def remove(self, producer: Publishing) -> None:
+        """Publish nothing more for a producer."""
+        with self._lock:
+            self._producers.discard(producer)
+
+    def is_alive(self, producer: str) -> bool:
+        """Return whether the process with this ID writes answers; raises EngineUnavailable."""
+        if producer == self.uid:
+            return True
+        return bool(serving.call(partial(_owner, name=lease_of(producer))))
+
+    def _renew(self) -> None:
+        began = time.monotonic()
+        serving.call(partial(_claim, uid=self.uid))
+        self._lease_until = began + LEASE
+
+    def _run(self) -> None:
+        while True:
+            self._wanted.wait()
+            self._wanted.clear()
+            while producers := self._begun():
+                began = time.monotonic()
+                try:
+                    self._tick(producers, began)
+                    self._outage = Outage()
+                except Exception as error:  # a defect here must not end every answer untold
+                    is_known = isinstance(error, EngineUnavailable | NotServing | Error)
+                    if self._outage.begins():
+                        logger.warning("Answers wait: %s", error, exc_info=not is_known)
+                    for producer in producers:
+                        producer.check_away(time.monotonic())
+                time.sleep(max(TICK - (time.monotonic() - began), TICK / 10))
+
+    def _begun(self) -> list[Publishing]:
+        with self._lock:
+            return list(self._producers)
+
+    def _tick(self, producers: Sequence[Publishing], now: float) -> None:
+        if self._lease_until - LEASE + RENEW < now:
+            self._renew()
+        ready = [(each, new) for each in producers if (new := each.take(now)) is not None]
+        if ready:
+            outcomes = stream.publish([new for _, new in ready])
+            for (producer, _), outcome in zip(ready, outcomes, strict=True):
+                producer.published(outcome, time.monotonic())
+        self._look([each for each in producers if each.is_silent(now)])
+        for producer in producers:
+            if producer.wants_saving:
+                with own_connections():
+                    producer.save()
+
+    def _look(self, silent: Sequence[Publishing]) -> None:
+        """Look whether answers that have written nothing for a while have ended."""
+        if not silent:
+            return
+        channels = [each.row.own_channel for each in silent]
+        tops = serving.call(partial(operations.positions, channels=channels))
+        for producer, top in zip(silent, tops, strict=True):
+            producer.looked(top.offset, time.monotonic())
+
+
+async def _claim(member: Member, uid: str) -> None:
+    if member.cluster is not None:
+        await member.cluster.claim(lease_of(uid), uid, LEASE)
+
+
+async def _owner(member: Member, name: str) -> str | None:
+    return None if member.cluster is None else await member.cluster.owner(name)
+
+
+flusher = AnswerFlusher()
+"""That of this process."""
+
+
+def _begin_forked() -> None:
+    global flusher
+    flusher = AnswerFlusher()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_begin_forked)

@@ -1,0 +1,236 @@
+"""The forms of answers: which chunks begin, carry and end one.
+
+    form     one publication                      the last publication
+    ui       an array of chunks of the AI SDK     [..., {"type": "finish" | "abort" | "error"}]
+    ag-ui    an array of events of AG-UI          [..., {"type": "RUN_FINISHED" | "RUN_ERROR"}]
+    events   {"events": [any JSON, ...]}          {"events": [...], "end": status}
+    text     a string                             {"end": status}
+
+The last publication of every form has the tag `end`, which is the status. A reader needs no more
+than that to know that nothing follows. All of this is pure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
+
+from realtime.streams.joining import join_chunks
+
+COMPLETE = "complete"
+STOPPED = "stopped"
+FAILED = "failed"
+INTERRUPTED = "interrupted"
+
+Chunk = Any
+"""A value with a JSON form; in `ui` and `ag-ui` an object with a `type`."""
+
+END = "end"
+"""The tag of the last publication."""
+
+_MESSAGES = {FAILED: "The answer failed.", INTERRUPTED: "The answer was interrupted."}
+"""What readers see; the row keeps the reason for the site."""
+
+_BLOCKS = {
+    "text-start": ("text-end", "id"),
+    "reasoning-start": ("reasoning-end", "id"),
+    "start-step": ("finish-step", ""),
+    "TEXT_MESSAGE_START": ("TEXT_MESSAGE_END", "messageId"),
+    "TOOL_CALL_START": ("TOOL_CALL_END", "toolCallId"),
+    "REASONING_START": ("REASONING_END", "messageId"),
+    "REASONING_MESSAGE_START": ("REASONING_MESSAGE_END", "messageId"),
+    "STEP_STARTED": ("STEP_FINISHED", "stepName"),
+}
+"""Type that opens a block → the type that closes it, and the field that both have."""
+_CLOSING = {closing: (opening, field) for opening, (closing, field) in _BLOCKS.items()}
+
+
+class Form(NamedTuple):
+    """One form."""
+
+    name: str
+    starts: str
+    """The type of the first chunk; "" where none is needed."""
+    ends: frozenset[str]
+    """The types of chunks that end an answer: the producer's own, if it has one."""
+    text: str
+    """The type of the chunks whose `delta` is text; "" for none."""
+    is_wrapped: bool = True
+    """Whether the data of a publication are an array of chunks."""
+
+
+FORMS: Mapping[str, Form] = {
+    form.name: form
+    for form in (
+        Form("ui", "start", frozenset(("finish", "abort", "error")), "text-delta"),
+        Form(
+            "ag-ui",
+            "RUN_STARTED",
+            frozenset(("RUN_FINISHED", "RUN_ERROR")),
+            "TEXT_MESSAGE_CONTENT",
+        ),
+        Form("events", "", frozenset(), "", is_wrapped=False),
+        Form("text", "", frozenset(), "", is_wrapped=False),
+    )
+}
+
+
+def type_of(chunk: Chunk) -> str:
+    """Return the type of a chunk; "" if it has none."""
+    kind = chunk.get("type", "") if isinstance(chunk, Mapping) else ""
+    return kind if isinstance(kind, str) else ""
+
+
+def begin(form: Form, answer_id: str, channel: str) -> list[Chunk]:
+    """Return the chunks with which an answer begins."""
+    match form.name:
+        case "ui":
+            return [{"type": "start", "messageId": answer_id}]
+        case "ag-ui":
+            return [{"type": "RUN_STARTED", "threadId": channel, "runId": answer_id}]
+        case _:
+            return []
+
+
+def words(form: Form, answer_id: str, text: str, open_block: str | None) -> list[Chunk]:
+    """Return the chunks of a piece of text.
+
+    Args:
+        open_block: the ID of the text block that is open; None: this piece opens one.
+    """
+    match form.name:
+        case "ui":
+            block = open_block or f"{answer_id}-text"
+            opening = [] if open_block else [{"type": "text-start", "id": block}]
+            return [*opening, {"type": "text-delta", "id": block, "delta": text}]
+        case "ag-ui":
+            block = open_block or f"{answer_id}-text"
+            opening = (
+                []
+                if open_block
+                else [{"type": "TEXT_MESSAGE_START", "messageId": block, "role": "assistant"}]
+            )
+            return [*opening, {"type": "TEXT_MESSAGE_CONTENT", "messageId": block, "delta": text}]
+        case "text":
+            return [text]
+        case _:
+            raise TypeError("an answer of the form 'events' has no text: use send")
+
+
+def closing(chunks: Iterable[Chunk]) -> list[Chunk]:
+    """Return the chunks that close the blocks which are open after some chunks, innermost first."""
+    opened: dict[tuple[str, Any], Chunk] = {}
+    for chunk in chunks:
+        kind = type_of(chunk)
+        if kind in _BLOCKS:
+            closes, field = _BLOCKS[kind]
+            end = {"type": closes} | ({field: chunk.get(field)} if field else {})
+            opened[kind, str(chunk.get(field))] = end
+        elif kind in _CLOSING:
+            opening, field = _CLOSING[kind]
+            opened.pop((opening, str(chunk.get(field))), None)
+    return [*reversed(opened.values())]
+
+
+def ending(
+    form: Form, status: str, answer_id: str, channel: str, metadata: Any = None
+) -> list[Chunk]:
+    """Return the chunks that end an answer; none in the forms that are not made of them."""
+    with_metadata = metadata is not None
+    match form.name, status:
+        case "ui", "complete":
+            return [{"type": "finish"} | ({"messageMetadata": metadata} if with_metadata else {})]
+        case "ui", "stopped":
+            return [{"type": "abort"}]
+        case "ui", _:
+            return [{"type": "error", "errorText": _MESSAGES[status]}]
+        case "ag-ui", "complete" | "stopped":
+            outcome = "success" if status == COMPLETE else "cancelled"
+            end: Chunk = {"type": "RUN_FINISHED", "threadId": channel, "runId": answer_id}
+            end["outcome"] = {"type": outcome}
+            return [end | ({"result": metadata} if with_metadata else {})]
+        case "ag-ui", _:
+            return [{"type": "RUN_ERROR", "message": _MESSAGES[status]}]
+        case _:
+            return []
+
+
+def status_of(chunk: Chunk) -> str:
+    """Return the status after a chunk that ends an answer."""
+    match chunk:
+        case {"type": "abort"} | {"outcome": {"type": "cancelled"}}:
+            return STOPPED
+        case {"type": "error" | "RUN_ERROR"}:
+            return FAILED
+        case _:
+            return COMPLETE
+
+
+def data_of(form: Form, chunks: Sequence[Chunk]) -> object:
+    """Return the data of a publication with these chunks."""
+    if form.is_wrapped:
+        return list(chunks)
+    return "".join(chunks) if form.name == "text" else {"events": list(chunks)}
+
+
+def end_data_of(form: Form, chunks: Sequence[Chunk], status: str, metadata: Any = None) -> object:
+    """Return the data of the last publication."""
+    if form.is_wrapped:
+        return list(chunks)
+    end: dict[str, Any] = {"end": status}
+    if metadata is not None:
+        end["metadata"] = metadata
+    return end
+
+
+def chunks_of(form: Form, data: object) -> list[Chunk]:
+    """Return the chunks in the data of a publication; none if somebody else published them."""
+    match data:
+        case list() if form.is_wrapped:
+            return data
+        case str() if form.name == "text":
+            return [data]
+        case {"events": list(events)} if form.name == "events":
+            return events
+        case _:
+            return []
+
+
+def text_of(form: Form, chunks: Iterable[Chunk]) -> str:
+    """Return the text in some chunks."""
+    if form.name == "text":
+        return "".join(chunks)
+    return "".join(
+        chunk["delta"]
+        for chunk in chunks
+        if form.text and type_of(chunk) == form.text and isinstance(chunk.get("delta"), str)
+    )
+
+
+def joined(form: Form, chunks: Sequence[Chunk]) -> list[Chunk]:
+    """Return chunks with those joined that mean the same as one."""
+    if form.name == "text":
+        text = "".join(chunks)
+        return [text] if text else []
+    return join_chunks(chunks) if form.is_wrapped else list(chunks)
+
+
+def clean(value: Any) -> Any:
+    """Return a value as databases and UTF-8 can keep it: models may write NUL and half characters.
+
+    Both become the replacement character.
+    """
+    match value:
+        case str():
+            text = value.replace("\0", "\ufffd") if "\0" in value else value
+            try:
+                text.encode()
+            except UnicodeEncodeError:
+                text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+            return text
+        case Mapping():
+            return {clean(str(key)): clean(each) for key, each in value.items()}
+        case list() | tuple():
+            return [clean(each) for each in value]
+        case _:
+            return value

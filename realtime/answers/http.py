@@ -1,0 +1,239 @@
+"""Answers over HTTP: as the response to the request that asked, and for those who join.
+
+A view returns a response of Django's with nothing in it. The service, which stands in front of
+Django, sends the stream in its place: after the view, with no thread and no database connection.
+
+    data: {"type":"text-delta",...}     ui, ag-ui, events: each chunk
+    data: Hello                         html: the text, escaped for a page
+    id: 17.EPOCH                        from where `Last-Event-ID` goes on
+    event: end                          html, events: the last event, with the status
+    data: [DONE]                        ui: the last event
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import re
+from collections.abc import AsyncGenerator, Iterable
+from functools import partial
+from typing import Any
+
+import msgspec
+from asgiref.sync import sync_to_async
+from django.http import HttpRequest, HttpResponse
+from django.utils.html import escape
+
+from realtime.answers import forms, permission, rows
+from realtime.answers.models import Answer
+from realtime.config import sources
+from realtime.errors import EngineUnavailable, NotServing
+from realtime.hooks.requests import SubscribeRequest
+from realtime.hooks.runner import own_connections
+from realtime.hooks.site_values import user_id
+from realtime.node.reader import PublicationsLost
+from realtime.pages import page_config
+from realtime.server_api.arguments import Position
+from realtime.server_api.listening import listen
+from realtime.transports.asgi import Receive, Send
+from realtime.transports.handover import HANDOVER, Handover
+from realtime.transports.streaming.response import STREAM_HEADERS
+from realtime.transports.streaming.transport import connection_of
+
+logger = logging.getLogger("realtime.answers")
+
+PING = 15.0
+"""Seconds of silence after which a comment keeps proxies from closing the response."""
+MAX_BACKLOG = 256 * 1024
+"""Bytes that a reader has not taken, after which the stream waits for it."""
+DRAIN = 0.05
+
+OVER = "end"
+"""The ID of the last event: who comes back with it gets status 204, and stays away."""
+
+_LINE_END = re.compile("\r\n|\r|\n")
+
+
+def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> HttpResponse:
+    """Return an answer as the response to a request: from its beginning, until its end.
+
+    Whoever closes the response stops reading, and not the answer.
+
+    Args:
+        request: of a view that an ASGI server runs.
+        row: the answer; that the visitor may read it is for the view to know.
+        as_html: send the text, escaped, for a page that shows it as it comes.
+
+    Raises:
+        NotServing: this process serves no clients, or `realtime.asgi.application` is not in front
+            of the site.
+    """
+    handover: Handover | None = getattr(request, "scope", {}).get(HANDOVER)
+    if handover is None:
+        raise NotServing(
+            "Answers are streamed by the ASGI server: put realtime.asgi.application in front of"
+            " the site's ASGI application."
+        )
+    since = request.headers.get("Last-Event-ID", "")
+    if since == OVER:
+        return HttpResponse(status=204)
+    handover.serve = partial(_serve, AnswerEvents(row, as_html), _position(since))
+    answer = HttpResponse(content_type="text/event-stream")
+    for name, value in STREAM_HEADERS:
+        answer[name.decode()] = value.decode()
+    if row.form == "ui" and not as_html:
+        answer["x-vercel-ai-ui-message-stream"] = "v1"
+    return answer
+
+
+def resume_response(request: HttpRequest, channel: str) -> HttpResponse:
+    """Return the answer that is under way in a channel; status 204 if there is none.
+
+    This is what `useChat({resume: true})` asks for. It never begins an answer.
+
+    Raises:
+        django.core.exceptions.PermissionDenied: the visitor may not read it.
+        NotServing: as `response`.
+    """
+    unended = rows.unended(channel)
+    if not unended:
+        return HttpResponse(status=204)
+    permission.check_read(unended[-1], read_request(request, unended[-1]))
+    return response(request, unended[-1])
+
+
+def read_request(request: HttpRequest, row: Answer) -> SubscribeRequest:
+    """Return the request of a visitor as subscribe hooks take it."""
+    config = sources.current()
+    return SubscribeRequest(
+        client="",
+        user=user_id(page_config.visitor(request) or ""),
+        handshake=page_config.handshake(request, config),
+        channel=row.own_channel,
+        params={"id": str(row.pk)},
+    )
+
+
+class AnswerEvents:
+    """The events of one answer, for one reader."""
+
+    def __init__(self, row: Answer, as_html: bool) -> None:
+        self.row = row
+        self._as_html = as_html
+
+    def of(self, chunks: Iterable[Any], position: Position | None = None) -> bytes:
+        """Return the events of chunks; the last of them has the ID of the position."""
+        if self._as_html or self.row.form == "text":
+            text = forms.text_of(self.row.of_form, chunks)
+            events = [_lines(escape(text) if self._as_html else text)] if text else []
+        else:
+            events = [b"data: %b\n" % _json(chunk) for chunk in chunks]
+        if events and position is not None:
+            events[-1] = b"id: %d.%b\n%b" % (
+                position.offset,
+                position.epoch.encode(),
+                events[-1],
+            )
+        return b"".join(b"%b\n" % event for event in events)
+
+    def end(self, status: str) -> bytes:
+        """Return the last event."""
+        if self._as_html or self.row.form in ("text", "events"):
+            return b"id: %b\nevent: end\ndata: %b\n\n" % (OVER.encode(), status.encode())
+        return b"data: [DONE]\n\n" if self.row.form == "ui" else b""
+
+
+async def _serve(
+    events: AnswerEvents, since: Position | None, receive: Receive, send: Send
+) -> None:
+    """Send the body of the response: the stream."""
+    # servers keep a head until there is a body
+    await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
+    gone = asyncio.ensure_future(_gone(receive))
+    stream = _stream(events, since)
+    try:
+        await _send(stream, send, gone)
+    finally:
+        gone.cancel()
+        await stream.aclose()
+    if not gone.done() or gone.cancelled():
+        await send({"type": "http.response.body", "body": b""})
+
+
+async def _send(stream: AsyncGenerator[bytes], send: Send, gone: asyncio.Future[None]) -> None:
+    """Send what a stream yields until it ends or the reader goes; comments while it is silent."""
+    connection = connection_of(send)
+    following: asyncio.Future[bytes] | None = None
+    try:
+        while not gone.done():
+            following = following or asyncio.ensure_future(anext(stream))
+            await asyncio.wait((following, gone), timeout=PING, return_when=asyncio.FIRST_COMPLETED)
+            if gone.done():
+                return
+            part = b":\n\n"
+            if following.done():
+                part, following = following.result(), None
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+            while connection.backlog_bytes() > MAX_BACKLOG and not gone.done():
+                await asyncio.sleep(DRAIN)
+    except StopAsyncIteration:
+        return
+    finally:
+        if following is not None:
+            following.cancel()
+            await asyncio.wait((following,))
+
+
+async def _gone(receive: Receive) -> None:
+    while (await receive())["type"] == "http.request":
+        pass
+
+
+async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerator[bytes]:
+    """Yield the events of an answer: those of the row, then those of its channel."""
+    row = events.row
+    if since is None and row.has_ended:
+        yield events.of(row.chunks()) + events.end(row.status)
+        return
+    begin: Position | int
+    if since is not None:
+        begin = since
+    else:
+        begin = Position(row.position, row.epoch) if row.epoch else 0
+        if chunks := row.chunks():
+            yield events.of(chunks)
+    try:
+        async for publication in listen(row.own_channel, since=begin):
+            chunks = forms.chunks_of(row.of_form, publication.data)
+            position = Position(publication.offset, publication.epoch)
+            end = (publication.tags or {}).get(forms.END)
+            part = events.of(chunks, position)
+            yield part + events.end(end) if end else part
+            if end:
+                return
+    except PublicationsLost:
+        row = await sync_to_async(_reread, thread_sensitive=False)(row)
+        if row.has_ended and since is None:
+            logger.debug("The stream of answer %s was lost; its readers come back", row.pk)
+    except EngineUnavailable as error:
+        logger.info("A reader of answer %s has to come back: %s", row.pk, error)
+
+
+def _reread(row: Answer) -> Answer:
+    with own_connections():
+        row.refresh_from_db()
+    return row
+
+
+def _position(text: str) -> Position | None:
+    offset, dot, epoch = text.partition(".")
+    is_one = dot and offset.isascii() and offset.isdigit() and len(offset) < 20
+    return Position(int(offset), epoch) if is_one else None
+
+
+def _json(chunk: Any) -> bytes:
+    return msgspec.json.encode(chunk)
+
+
+def _lines(text: str) -> bytes:
+    return b"".join(b"data: %b\n" % line.encode(errors="replace") for line in _LINE_END.split(text))

@@ -1,0 +1,123 @@
+"""Answers in the site's database.
+
+    waiting ──► queued ──► streaming ──┬──► complete       the producer left its block
+       │           │                   ├──► stopped        by its reader, or for another answer
+       └───────────┴───────────────────┼──► failed         an exception, or queued for too long
+                                       └──► interrupted    the producer's process died
+
+Invariants:
+- The channel of an answer has one last publication, and its status is that of the row. Whoever
+  wants to end an answer publishes its end first; the engine takes one, and the others follow it.
+- Who changes the row into an ended one calls the site's `answer_end`, in that transaction.
+- `busy` is unique: of the answers in one channel that may not run beside others, one is queued or
+  streaming.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, ClassVar
+
+from django.db import models, router
+from django.utils import timezone
+
+from realtime.answers import forms
+from realtime.answers.forms import Form
+
+CHANNEL = "answer:"
+"""What follows is the ID of the answer: the name of its own channel."""
+
+
+class Status(models.TextChoices):
+    """See the module."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    STREAMING = "streaming"
+    COMPLETE = forms.COMPLETE
+    STOPPED = forms.STOPPED
+    FAILED = forms.FAILED
+    INTERRUPTED = forms.INTERRUPTED
+
+
+UNENDED = (Status.WAITING, Status.QUEUED, Status.STREAMING)
+
+
+class Answer(models.Model):
+    """One answer, from its request to its end."""
+
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    channel = models.CharField(max_length=255)
+    user = models.CharField(max_length=255, blank=True, default="")
+    """The user ID of who asked; "" for an anonymous visitor."""
+    form = models.CharField(max_length=8)
+    status = models.CharField(max_length=12, choices=Status.choices, default=Status.QUEUED)
+    busy = models.CharField(max_length=64, null=True, unique=True, editable=False)
+    producer = models.CharField(max_length=32, blank=True, default="", editable=False)
+    """The process that writes."""
+    text = models.TextField(blank=True, default="")
+    parts = models.JSONField(default=list, blank=True)
+    """Its chunks, joined; none in the form `text`."""
+    position = models.BigIntegerField(default=0, editable=False)
+    epoch = models.CharField(max_length=255, blank=True, default="", editable=False)
+    """Up to where in its channel `text` and `parts` are."""
+    error = models.TextField(blank=True, default="")
+    """Why it failed, for the site."""
+    created = models.DateTimeField(default=timezone.now, editable=False)
+    queued = models.DateTimeField(null=True, editable=False)
+    began = models.DateTimeField(null=True, editable=False)
+    ended = models.DateTimeField(null=True, editable=False)
+
+    objects: ClassVar[models.Manager[Answer]]
+
+    params: Mapping[str, str] = {}
+    """In a hook: name in the pattern → its text in the channel."""
+
+    class Meta:
+        db_table = "realtime_answer"
+        indexes: ClassVar = [
+            models.Index(fields=["status", "ended"], name="realtime_answer_status"),
+            models.Index(fields=["channel", "created"], name="realtime_answer_channel"),
+            models.Index(fields=["user", "status"], name="realtime_answer_user"),
+        ]
+
+    def __str__(self) -> str:
+        return f"{self.id} in {self.channel}: {self.status}"
+
+    @property
+    def own_channel(self) -> str:
+        """The channel of its chunks."""
+        return f"{CHANNEL}{self.id}"
+
+    @property
+    def has_ended(self) -> bool:
+        """Whether nothing follows."""
+        return self.status not in UNENDED
+
+    @property
+    def of_form(self) -> Form:
+        """Its form."""
+        return forms.FORMS[self.form]
+
+    def chunks(self) -> list[Any]:
+        """Return what the row has of it, as chunks."""
+        if self.form == "text":
+            return [self.text] if self.text else []
+        return list(self.parts)
+
+    def keep(self, chunks: list[Any]) -> None:
+        """Set text and parts."""
+        self.text = forms.text_of(self.of_form, chunks)
+        self.parts = [] if self.form == "text" else chunks
+
+
+def database() -> str:
+    """Return the alias of the database that has the rows."""
+    return router.db_for_write(Answer)
+
+
+def busy_key(channel: str) -> str:
+    """Return the value of `busy` for a channel: databases may compare names without their case."""
+    return sha256(channel.encode()).hexdigest()

@@ -1,0 +1,111 @@
+"""Who may read and stop an answer: who asked for it; reading, also who may read its channel."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Mapping
+from dataclasses import dataclass, field, replace
+from inspect import isawaitable
+from typing import Any
+
+from realtime import channel_rules
+from realtime.answers import rows
+from realtime.answers.models import Answer
+from realtime.config import sources
+from realtime.errors import PermissionDenied
+from realtime.hooks import answers
+from realtime.hooks.answers import Allowed
+from realtime.hooks.deciding import Deciding
+from realtime.hooks.registry import registry
+from realtime.hooks.requests import Request, SubscribeRequest
+from realtime.hooks.runner import call
+from realtime.node.hooks import Decider
+
+RECHECK = 60.0
+"""Seconds after which the rules of the channel are asked again."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StopRequest(Request):
+    """A client, or a visitor, wants to stop an answer."""
+
+    answer: Answer
+    params: Mapping[str, str] = field(default_factory=dict)
+    """Name in the pattern → its text in the channel of the answer."""
+
+
+def decide(request: SubscribeRequest) -> Any:
+    """Return whether a client may subscribe to the channel of an answer: its subscribe hook."""
+    row = rows.fetch(request.params["id"])
+    return False if row is None else _may_read(row, request)
+
+
+def check_read(row: Answer, request: SubscribeRequest) -> None:
+    """Check that somebody may read an answer.
+
+    Raises:
+        PermissionDenied, or another Error or Disconnect of a hook: not this one.
+        InternalError: the hook failed.
+    """
+    call(lambda asked: _may_read(row, asked), request, answers.permission)
+
+
+def check_stop(row: Answer, request: Request) -> None:
+    """Check that somebody may stop an answer.
+
+    Raises:
+        PermissionDenied, or another Error or Disconnect of the hook: not this one.
+        InternalError: the hook failed.
+    """
+    found = registry.find(registry.answer_stop, row.channel)
+    if found is None:
+        if not row.user or row.user != request.user:
+            raise PermissionDenied
+        return
+    function, params = found
+    asked = StopRequest(
+        client=request.client,
+        user=request.user,
+        handshake=request.handshake,
+        encoded_meta=request.encoded_meta,
+        answer=row,
+        params=params,
+    )
+    call(function, asked, _only_true)
+
+
+def _only_true(answer: object) -> None:
+    if not answer:
+        raise PermissionDenied
+
+
+def _may_read(row: Answer, request: SubscribeRequest) -> Any:
+    """Return the answer of a subscribe hook, by the rules of the row's own channel."""
+    if row.user and row.user == request.user:
+        return True
+    config, channel = sources.current(), row.channel
+    options = channel_rules.check_channel(channel, config)
+    channel_rules.check_subscribe(channel, options, request.user, config)
+    if channel_rules.is_private(channel, config):
+        found = registry.find_private(channel, config.channel_private_prefix)
+    else:
+        match Deciding(registry, config).decider("subscribe", channel, options):
+            case Decider.FUNCTION:
+                found = registry.find(registry.subscribe, channel)
+            case Decider.NONE:
+                channel_rules.check_unasked(channel, options, config)
+                return Allowed(ttl=RECHECK)
+            case _:
+                found = None
+    if found is None:
+        return False
+    function, params = found
+    answer = function(replace(request, channel=channel, params=params, token=""))
+    return _later(answer) if isawaitable(answer) else _for_a_while(answer)
+
+
+async def _later(answer: Awaitable[Any]) -> Any:
+    return _for_a_while(await answer)
+
+
+def _for_a_while(answer: Any) -> Any:
+    return Allowed(ttl=RECHECK) if answer is True or answer is None else answer

@@ -1,0 +1,358 @@
+"""Producers: what writes an answer.
+
+    begun ──write, send──► begun ──leave the block──► complete, stopped or failed
+      └── the answer has ended elsewhere ──► ended: writes raise `Stopped`, the token fires
+
+Chunks that were written are in the channel before the end is; those that came after an end from
+elsewhere are in none.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from asgiref.sync import sync_to_async
+
+from realtime.answers import flusher as flushing
+from realtime.answers import forms, rows, stream
+from realtime.answers.flusher import AWAY, LOOK, MAX_WAITING, TICK, YOUNG
+from realtime.answers.models import Answer, Status
+from realtime.cluster.member import NewPublication
+from realtime.config import sources
+from realtime.engine.base import Published
+from realtime.errors import EngineUnavailable, NoReply, NotServing
+from realtime.hooks.site_values import to_payload
+from realtime.server_api.queries import history
+
+logger = logging.getLogger("realtime.answers")
+
+SAVE_AFTER = 1000
+"""Publications after which the row gets what there is, so that history need not be longer."""
+END_TIMEOUT = 10.0
+"""Seconds that the end waits for what is under way."""
+INPUTS = 500
+"""Publications of the channel that are looked through for what the user wrote."""
+
+
+class Stopped(Exception):
+    """The answer has ended: its reader stopped it, or another answer took its place."""
+
+
+class AnswerFailed(Exception):
+    """The answer could not be published for too long, or is too long itself."""
+
+
+class CancellationToken:
+    """Fires when the answer ends elsewhere: what pydantic-ai and others take."""
+
+    def __init__(self) -> None:
+        self._is_cancelled = False
+        self._callbacks: list[Callable[[], object]] = []
+
+    @property
+    def is_cancelled(self) -> bool:
+        """Whether the producer should stop."""
+        return self._is_cancelled
+
+    def cancel(self) -> None:
+        """Have the producer stop."""
+        self._is_cancelled = True
+        callbacks, self._callbacks = self._callbacks, []
+        for callback in callbacks:
+            callback()
+
+    def on_cancel(self, callback: Callable[[], object]) -> None:
+        """Call this once when it fires; at once if it has."""
+        if self._is_cancelled:
+            callback()
+        else:
+            self._callbacks.append(callback)
+
+
+class Producer:
+    """Writes one answer. Its public members may be used from any thread."""
+
+    def __init__(self, row: Answer) -> None:
+        self.row = row
+        self.id = str(row.pk)
+        self.channel = row.channel
+        self.token = CancellationToken()
+        self._form = row.of_form
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._chunks: list[Any] = []
+        """Those that were published or are on their way."""
+        self._waiting: list[Any] = []
+        self._waiting_bytes = 0
+        self._bytes = 0
+        self._under_way: NewPublication | None = None
+        self._count = 0
+        """The version of the last publication."""
+        self._offset = 0
+        self._epoch = ""
+        self._saved = 0
+        self._lost = False
+        """Whether the engine has lost what was published: the row has to have it."""
+        self._began = self._flushed = self._tried = self._looked = time.monotonic()
+        self._block: str | None = None
+        """The text block that `write` opened."""
+        self._has_begun = False
+        self._end: list[Any] = []
+        """The chunks of the producer itself that end the answer."""
+        self._metadata: Any = None
+        self._error: Exception | None = None
+        self._inputs_after: int | None = None
+        self._max_bytes = sources.current().answers_max_size
+
+    # what sites use
+
+    @property
+    def stopped(self) -> bool:
+        """Whether the answer has ended elsewhere."""
+        return self._error is not None
+
+    def write(self, text: str) -> None:
+        """Add text.
+
+        Raises:
+            Stopped: the answer has ended.
+            AnswerFailed: it could not be published for a minute, or is longer than
+                `answers_max_size`.
+            TypeError: the form is "events", or this is no text.
+        """
+        if not isinstance(text, str):
+            raise TypeError(f"write takes text, not {type(text).__name__}")
+        if not text:
+            return
+        with self._lock:
+            self._check()
+            text = forms.clean(text)
+            chunks = forms.words(self._form, self.id, text, self._block)
+            self._block = f"{self.id}-text"
+            self._add(chunks, len(text))
+
+    def send(self, chunk: Any) -> None:
+        """Add a chunk of the form: an object or a model of pydantic. It waits for nothing.
+
+        A chunk that ends the answer is kept until the block is left.
+
+        Raises:
+            Stopped, AnswerFailed: as for `write`.
+            TypeError: the chunk has no JSON form.
+        """
+        if hasattr(chunk, "model_dump"):
+            chunk = chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
+        if self._form.name == "text":
+            self.write(chunk)
+            return
+        chunk = forms.clean(chunk)
+        size = len(to_payload(chunk).json)
+        with self._lock:
+            self._check()
+            if forms.type_of(chunk) in self._form.ends:
+                self._end = [chunk]
+                return
+            if self._block is not None and self._form.text:
+                closing = forms.closing(forms.words(self._form, self.id, "", None)[:1])
+                self._block = None
+                chunks = [*closing, chunk]
+            else:
+                chunks = [chunk]
+            self._add(chunks, size)
+
+    def finish(self, metadata: Any = None) -> None:
+        """Give the end metadata, which readers get with it."""
+        to_payload(metadata)
+        self._metadata = metadata
+
+    def inputs(self) -> list[Any]:
+        """Return what the user published into the channel since the last call, or since the begin.
+
+        Raises:
+            NotAvailable: the channel keeps no history.
+            EngineUnavailable: the engine is away.
+        """
+        if self._inputs_after is None:
+            found = history(self.channel, limit=INPUTS, reverse=True)
+            own = [
+                each["offset"]
+                for each in found
+                if isinstance(each["data"], dict) and each["data"].get("answer") == self.id
+            ]
+            begin = min(own, default=0)
+            found = [each for each in reversed(found) if each["offset"] > begin]
+            self._inputs_after = begin
+        else:
+            found = history(self.channel, limit=INPUTS, since=self._inputs_after)
+        if found:
+            self._inputs_after = found[-1]["offset"]
+        return [
+            each["data"]
+            for each in found
+            if "info" in each and each["info"]["user"] == self.row.user
+        ]
+
+    async def ainputs(self) -> list[Any]:
+        """Return what the user published. Async version of `inputs`."""
+        return await sync_to_async(self.inputs)()
+
+    # what the flusher uses
+
+    def take(self, now: float) -> NewPublication | None:
+        """Return what to publish now: what could not be published before, or what waits."""
+        with self._lock:
+            if self._error is not None:
+                return None
+            interval = TICK if now - self._began < YOUNG else 2 * TICK
+            if self._under_way is None and self._waiting and now - self._flushed >= interval * 0.9:
+                self._under_way = self._next()
+                self._flushed = self._tried = now
+            return self._under_way
+
+    def _next(self) -> NewPublication:
+        chunks = forms.joined(self._form, self._waiting)
+        self._chunks += chunks
+        self._waiting = []
+        self._waiting_bytes = 0
+        self._count += 1
+        return stream.publication(self.row, self._count, forms.data_of(self._form, chunks))
+
+    def published(self, outcome: Published | EngineUnavailable, now: float) -> None:
+        """Take what became of the publication that is under way."""
+        if isinstance(outcome, EngineUnavailable):
+            self.check_away(now)
+            return
+        if not outcome.kept and self._ended_elsewhere():
+            return
+        with self._idle:
+            if outcome.position is not None:
+                self._lost |= self._epoch not in ("", outcome.position.epoch)
+                self._offset, self._epoch = outcome.position.offset, outcome.position.epoch
+            self._under_way = None
+            self._looked = now
+            self._idle.notify_all()
+
+    def check_away(self, now: float) -> None:
+        """Fail if nothing could be published for too long."""
+        if self._under_way is not None and now - self._tried > AWAY:
+            self._fail(AnswerFailed(f"the engine did not answer for {AWAY:g} s"))
+
+    def is_silent(self, now: float) -> bool:
+        """Return whether it is time to look if the answer has ended elsewhere."""
+        return self._error is None and self._under_way is None and now - self._looked >= LOOK
+
+    def looked(self, offset: int, now: float) -> None:
+        """Take the offset of the last publication in the channel."""
+        self._looked = now
+        if offset > self._offset:
+            self._ended_elsewhere()
+
+    def _ended_elsewhere(self) -> bool:
+        """Return whether the answer has ended; then the producer stops.
+
+        Otherwise what was refused is there: the reply to the first attempt was lost.
+        """
+        if stream.end_of(self.row) is None:
+            return False
+        self._fail(Stopped("the answer has ended"))
+        return True
+
+    def _fail(self, error: Exception) -> None:
+        with self._idle:
+            if self._error is None:
+                self._error = error
+            self._under_way, self._waiting = None, []
+            self._idle.notify_all()
+        self.token.cancel()
+
+    @property
+    def wants_saving(self) -> bool:
+        """Whether the row should get what there is."""
+        is_due = self._lost or self._count - self._saved >= SAVE_AFTER
+        return is_due and self._under_way is None and self._error is None
+
+    def save(self) -> None:
+        """Write what there is into the row."""
+        with self._lock:
+            if self._under_way is not None or self._error is not None:
+                return
+            self._chunks = forms.joined(self._form, self._chunks)
+            self._saved, self._lost = self._count, False
+            row = self.row
+            row.keep(list(self._chunks))
+            row.position, row.epoch = self._offset, self._epoch
+        rows.unended_one(row).update(
+            text=row.text, parts=row.parts, position=row.position, epoch=row.epoch
+        )
+
+    # inside
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _add(self, chunks: list[Any], size: int) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            if forms.type_of(chunks[0]) != self._form.starts:
+                chunks = [*forms.begin(self._form, self.id, self.channel), *chunks]
+        self._bytes += size
+        self._waiting_bytes += size
+        if self._bytes > self._max_bytes > 0:
+            raise AnswerFailed(f"the answer is longer than answers_max_size: {self._max_bytes}")
+        if self._waiting_bytes > MAX_WAITING:
+            raise AnswerFailed("the engine takes the answer more slowly than it is written")
+        self._waiting += chunks
+
+    def end(self, status: str, error: str = "") -> None:
+        """End the answer: what waits, then the end, then the row.
+
+        Raises:
+            EngineUnavailable: the engine is away; the sweeper ends the answer when it is back.
+            InternalError: the site's `answer_end` failed; the sweeper calls it again.
+        """
+        try:
+            with self._idle:
+                self._idle.wait_for(lambda: self._under_way is None, END_TIMEOUT)
+            flushing.flusher.remove(self)
+            if self._end and status == Status.COMPLETE:
+                status = forms.status_of(self._end[0])
+            if self._error is None and self._publish_end(status):
+                chunks = forms.joined(self._form, self._chunks)
+            else:
+                content = stream.end(self.row, status)
+                status, chunks = content.end or status, content.chunks
+        except (EngineUnavailable, NotServing):
+            rows.unended_one(self.row).update(
+                producer="", error=error or "the engine was away at the end"
+            )
+            raise
+        finally:
+            flushing.flusher.remove(self)
+        rows.settle(self.row, status, chunks, error)
+
+    def _publish_end(self, status: str) -> bool:
+        """Publish what waits, and the end. Return whether the engine is known to have it."""
+        while self._under_way is not None or self._waiting:
+            with self._lock:
+                new = self._under_way or self._next()
+                self._under_way = None
+            stream.publish_one(new)
+        form = self._form
+        begun = [] if self._has_begun else forms.begin(form, self.id, self.channel)
+        ending = self._end
+        if not ending or forms.status_of(ending[0]) != status:
+            ending = forms.ending(form, status, self.id, self.channel, self._metadata)
+        last = [*begun, *forms.closing(self._chunks), *ending]
+        try:
+            data = forms.end_data_of(form, last, status, self._metadata)
+            is_kept = stream.publish_one(stream.publication(self.row, stream.LAST, data, status))
+        except NoReply:
+            return False
+        if is_kept:
+            self._chunks += last
+        return is_kept

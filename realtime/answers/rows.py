@@ -1,0 +1,220 @@
+"""The rows of answers: how they begin, wait for their turn, and end once."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from django.core.exceptions import ValidationError
+from django.db import IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from realtime.answers import forms, stream
+from realtime.answers.forms import FORMS
+from realtime.answers.models import UNENDED, Answer, Status, busy_key, database
+from realtime.channel_rules import name
+from realtime.config import sources
+from realtime.errors import Error, LimitExceeded
+from realtime.hooks.registry import registry
+from realtime.hooks.runner import call
+from realtime.hooks.site_values import user_id
+from realtime.server_api.publishing import publish
+from realtime.server_api.queries import history_remove
+from realtime.serving import serving
+
+logger = logging.getLogger("realtime.answers")
+
+IF_BUSY = ("refuse", "queue", "stop", "beside")
+
+ATTEMPTS = 10
+"""How often "stop" ends another answer that came first."""
+
+
+class Busy(Exception):
+    """Another answer is under way in the channel. `answer` is that one; None: it just ended."""
+
+    def __init__(self, answer: Answer | None) -> None:
+        super().__init__("another answer is under way in this channel")
+        self.answer = answer
+
+
+def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "refuse") -> Answer:
+    """Begin an answer: write its row, in the transaction that is under way.
+
+    Subscribers of the channel are told with `{"answer": ID, "status": "queued"}` after the commit.
+
+    Args:
+        channel: whose subscribers may read it, such as that of a conversation.
+        user: who asked: a user, or a user ID. This user may read and stop it.
+        form: "ui", "ag-ui", "events" or "text".
+        if_busy: while another answer is under way in the channel: "refuse"; "queue" waits until it
+            has ended; "stop" ends it; "beside" lets both run.
+
+    Raises:
+        Busy: another answer is under way.
+        LimitExceeded: the user has as many unended answers as `answers_per_user` allows.
+        NamespaceNotFound, BadRequest: there is no such channel.
+        ValueError: there is no such form, or no such way.
+    """
+    if form not in FORMS:
+        raise ValueError(f"form is one of {', '.join(FORMS)}, not {form!r}")
+    if if_busy not in IF_BUSY:
+        raise ValueError(f"if_busy is one of {', '.join(IF_BUSY)}, not {if_busy!r}")
+    owner = user_id(user)
+    _check_limit(owner)
+    row = Answer(channel=name(channel), user=owner, form=form)
+    for _ in range(ATTEMPTS):
+        if if_busy == "beside" or _take(row):
+            break
+        if if_busy == "queue":
+            row.status = Status.WAITING
+            break
+        other = running(channel)
+        if if_busy == "refuse":
+            raise Busy(other)
+        if other is not None:
+            end(other, Status.STOPPED)
+    else:
+        raise Busy(running(channel))
+    if row._state.adding:
+        row.queued = None if row.status == Status.WAITING else timezone.now()
+        row.save(using=database(), force_insert=True)
+    announce(row)
+    return row
+
+
+def _check_limit(user: str) -> None:
+    most = sources.current().answers_per_user
+    if user and most:
+        rows = Answer.objects.using(database()).filter(user=user, status__in=UNENDED)
+        if rows.count() >= most:
+            raise LimitExceeded
+
+
+def _take(row: Answer) -> bool:
+    """Make a row the one of its channel that runs, new or waiting. Return False if there is one."""
+    row.busy, row.queued = busy_key(row.channel), timezone.now()
+    try:
+        with transaction.atomic(using=database()):
+            if row._state.adding:
+                row.save(using=database(), force_insert=True)
+                return True
+            waiting = Answer.objects.using(database()).filter(pk=row.pk, status=Status.WAITING)
+            taken = waiting.update(status=Status.QUEUED, busy=row.busy, queued=row.queued)
+            return bool(taken)
+    except IntegrityError:
+        row.busy = row.queued = None
+        row._state.adding = row.status != Status.WAITING
+        return False
+
+
+def running(channel: str) -> Answer | None:
+    """Return the answer of a channel that runs, or is about to; None if there is none."""
+    return Answer.objects.using(database()).filter(busy=busy_key(channel)).first()
+
+
+def unended(channel: str) -> list[Answer]:
+    """Return the answers of a channel that have not ended, oldest first."""
+    rows = Answer.objects.using(database()).filter(channel=channel, status__in=UNENDED)
+    return [row for row in rows.order_by("created") if row.channel == channel]
+
+
+def unended_one(row: Answer) -> QuerySet[Answer]:
+    """Return this answer as a query that finds it unless it has ended."""
+    return Answer.objects.using(database()).filter(pk=row.pk, status__in=UNENDED)
+
+
+def announce(row: Answer) -> None:
+    """Tell the subscribers of a channel of an answer there, after the commit."""
+    durable = row.has_ended and serving.row_writer is not None
+    publish(
+        row.channel,
+        {"answer": str(row.pk), "status": str(row.status)},
+        durable=True if durable else None,
+        fail_silently=not durable,
+    )
+
+
+def end(row: Answer, status: str, error: str = "") -> Answer:
+    """End an answer that another process may be writing. One that has ended stays as it is.
+
+    Args:
+        error: why, for the site.
+
+    Returns:
+        The row as it is now.
+
+    Raises:
+        EngineUnavailable: the engine is away.
+        InternalError: the site's `answer_end` failed; the sweeper calls it again.
+    """
+    row = fetch(row.pk) or row
+    if row.has_ended:
+        return row
+    content = stream.end(row, status)
+    return settle(row, content.end or status, content.chunks, error)
+
+
+def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answer:
+    """Write the end of an answer into its row, once, with `answer_end` in the same transaction.
+
+    Raises:
+        InternalError: `answer_end` failed, and the row is as before; the sweeper tries again.
+    """
+    try:
+        with transaction.atomic(using=database()):
+            ended = Answer(pk=row.pk, channel=row.channel, form=row.form, status=status)
+            ended.keep(forms.clean(chunks))
+            changed = unended_one(row).update(
+                status=status,
+                text=ended.text,
+                parts=ended.parts,
+                error=error,
+                busy=None,
+                producer="",
+                ended=timezone.now(),
+            )
+            row = fetch(row.pk) or ended  # it may have been deleted, with its user
+            if changed:
+                _call_hook(row)
+                announce(row)
+    except Error:
+        unended_one(row).update(producer="")
+        raise
+    if changed:
+        promote(row.channel)
+    return row
+
+
+def _call_hook(row: Answer) -> None:
+    found = registry.find(registry.answer_end, row.channel)
+    if found is not None:
+        function, row.params = found
+        call(function, row, lambda answer: None)
+
+
+def promote(channel: str) -> None:
+    """Let the oldest answer that waits in a channel have its turn, if none runs."""
+    for row in unended(channel):
+        if row.status == Status.WAITING:
+            if _take(row):
+                row.status = Status.QUEUED
+                announce(row)
+            return
+
+
+def fetch(answer_id: Any) -> Answer | None:
+    """Return an answer; None if there is none with this ID."""
+    try:
+        return Answer.objects.using(database()).filter(pk=answer_id).first()
+    except (ValueError, TypeError, OverflowError, ValidationError):
+        return None
+
+
+def erase(row: Answer) -> None:
+    """Remove the text of an answer that has ended, from its row and from its channel."""
+    history_remove(row.own_channel)
+    Answer.objects.using(database()).filter(pk=row.pk).update(
+        text="", parts=[], position=-1, epoch=""
+    )

@@ -1,0 +1,105 @@
+"""What the app adds to the service: namespace, permission, methods, sweeper, and the users' end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from django.apps import apps
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.db.models.signals import post_delete
+
+from realtime.answers import permission, rows, stream
+from realtime.answers.models import CHANNEL, UNENDED, Answer, Status, database
+from realtime.answers.sweeper import AnswerSweeper
+from realtime.config import parts
+from realtime.config.channel_options import ChannelOptions
+from realtime.config.sources import configuration
+from realtime.errors import BadRequest, EngineUnavailable
+from realtime.hooks.registry import registry
+from realtime.hooks.requests import RPCRequest, SubscribeRequest
+from realtime.hooks.site_values import user_id
+from realtime.serving import serving
+
+NAMESPACE = CHANNEL.rstrip(":")
+
+OPTIONS = ChannelOptions(
+    history_size=5000,
+    history_lifetime=24 * 3600,
+    force_recovery=True,
+    allow_subscribe_for_client=True,
+    allow_subscribe_for_anonymous=True,
+    join_on_read=True,
+)
+"""Those of the namespace, unless the site names it."""
+
+
+def install() -> None:
+    """Add the app to the service of this process."""
+    parts.namespaces[NAMESPACE] = OPTIONS
+    configuration.forget(setting="REALTIME")  # an app before this one may have read it
+    registry.add_guard(f"{CHANNEL}{{id}}", permission.decide)
+    registry.methods.setdefault("realtime.answer", describe)
+    registry.methods.setdefault("realtime.stop", stop)
+    serving.apps.append(AnswerSweeper())
+    if apps.is_installed("django.contrib.auth"):
+        post_delete.connect(_user_deleted, sender=get_user_model(), dispatch_uid=__name__)
+
+
+def describe(request: RPCRequest) -> dict[str, Any]:
+    """Return an answer as its row has it: the method `realtime.answer`, for `client.js`."""
+    row = _row(request)
+    permission.check_read(
+        row,
+        SubscribeRequest(
+            client=request.client,
+            user=request.user,
+            handshake=request.handshake,
+            encoded_meta=request.encoded_meta,
+            channel=row.own_channel,
+            params={"id": str(row.pk)},
+        ),
+    )
+    return {
+        "id": str(row.pk),
+        "channel": row.own_channel,
+        "form": row.form,
+        "status": row.status,
+        "text": row.text,
+        "parts": row.parts,
+        "offset": row.position,
+        "epoch": row.epoch,
+    }
+
+
+def stop(request: RPCRequest) -> dict[str, str]:
+    """Stop an answer: the method `realtime.stop`."""
+    row = _row(request)
+    permission.check_stop(row, request)
+    return {"status": rows.end(row, Status.STOPPED).status}
+
+
+def _row(request: RPCRequest) -> Answer:
+    data = request.data
+    row = rows.fetch(data.get("id")) if isinstance(data, dict) else None
+    if row is None:
+        raise BadRequest
+    return row
+
+
+def _user_deleted(instance: Any, using: str, **_: Any) -> None:
+    """Delete the answers of a user who was deleted; those that run stop."""
+    user = user_id(instance) if instance.pk is not None else ""
+    if not user:
+        return
+
+    def delete() -> None:
+        mine = Answer.objects.using(database()).filter(user=user)
+        for row in mine.filter(status__in=UNENDED):
+            try:
+                stream.end(row, Status.STOPPED)
+            except EngineUnavailable:
+                continue  # the sweeper ends it, and a later look deletes it
+        mine.delete()
+
+    transaction.on_commit(delete, using=using, robust=True)

@@ -1,0 +1,154 @@
+"""The sweeper: ends what no process works on any more. One per service, beside a node.
+
+Rows, and what becomes of them:
+
+    streaming, and the process of its producer is gone   ──► interrupted, with what it has
+    queued for longer than `QUEUE_TIMEOUT`               ──► failed: no worker began it
+    waiting, and nothing runs in its channel             ──► queued
+    ended, longer than `KEEP_STREAM` ago                 ──► its chunks leave the engine
+    ended, longer than `answers_keep` ago                ──► deleted
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from datetime import timedelta
+from functools import partial
+
+from django.db import DatabaseError
+from django.db.models import QuerySet
+from django.utils import timezone
+
+from realtime.answers import flusher as flushing
+from realtime.answers import rows
+from realtime.answers.models import UNENDED, Answer, Status, database
+from realtime.config import sources
+from realtime.errors import EngineUnavailable, Error, NotServing
+from realtime.hooks.runner import own_connections
+from realtime.metrics import Outage
+from realtime.node.node import Node
+from realtime.server_api.queries import history_remove
+from realtime.timers import Timer
+
+logger = logging.getLogger("realtime.answers")
+
+INTERVAL = 5.0
+"""Seconds between looks."""
+CLAIM = "answers"
+CLAIM_LIFETIME = 3 * INTERVAL
+QUEUE_TIMEOUT = timedelta(seconds=300)
+KEEP_STREAM = timedelta(seconds=60)
+"""How long readers who come back find the chunks that they missed."""
+AT_ONCE = 500
+"""Answers of one look, of each kind."""
+STOP_TIMEOUT = 1.0
+
+
+class AnswerSweeper:
+    """See the module; the contract is `serving.NodeApp`."""
+
+    def __init__(self) -> None:
+        self._timers: dict[Node, Timer] = {}
+        self._sweeping: set[asyncio.Task[None]] = set()
+        self._outage = Outage()
+        self._failed: set[str] = set()
+        """Answers whose end failed: one line says so."""
+
+    async def start(self, node: Node) -> None:
+        """Look now, and every `INTERVAL` seconds."""
+        self._timers[node] = node.timers.timer(partial(self._begin, node))
+        self._begin(node)
+
+    def begin_stop(self, node: Node) -> None:
+        """Look no more."""
+        if (timer := self._timers.pop(node, None)) is not None:
+            timer.cancel()
+
+    async def stop(self) -> None:
+        """Wait for a look that is under way, a second at most."""
+        if self._sweeping:
+            await asyncio.wait(self._sweeping, timeout=STOP_TIMEOUT)
+
+    def _begin(self, node: Node) -> None:
+        task = asyncio.ensure_future(self._run(node))
+        self._sweeping.add(task)
+        task.add_done_callback(self._sweeping.discard)
+
+    async def _run(self, node: Node) -> None:
+        try:
+            cluster = node.cluster
+            if cluster is None or await cluster.claim(CLAIM, node.uid, CLAIM_LIFETIME) == node.uid:
+                await asyncio.to_thread(self.sweep)
+                self._outage = Outage()
+        except (DatabaseError, EngineUnavailable, NotServing) as error:
+            if self._outage.begins():
+                logger.warning("Answers of processes that died wait for their end: %s", error)
+        except Exception:
+            logger.exception("Answers of processes that died could not be ended")
+        finally:
+            if (timer := self._timers.get(node)) is not None:
+                timer.set(node.timers.now() + INTERVAL)
+
+    def sweep(self) -> None:
+        """Look once, in this thread.
+
+        Raises:
+            EngineUnavailable, DatabaseError: the engine, or the database, is away.
+        """
+        with own_connections():
+            self._end_lost()
+            self._end_queued()
+            self._promote()
+            self._forget_streams()
+            self._delete()
+
+    def _end_lost(self) -> None:
+        streaming = _with_status(Status.STREAMING)
+        producers = streaming.values_list("producer", flat=True).distinct()
+        lost = [each for each in producers if not each or not flushing.flusher.is_alive(each)]
+        for row in streaming.filter(producer__in=lost)[:AT_ONCE]:
+            self._end(row, Status.FAILED if row.error else Status.INTERRUPTED, row.error)
+
+    def _end_queued(self) -> None:
+        late = _with_status(Status.QUEUED).filter(queued__lt=timezone.now() - QUEUE_TIMEOUT)
+        for row in late[:AT_ONCE]:
+            self._end(row, Status.FAILED, "no worker began it in time")
+
+    def _end(self, row: Answer, status: str, error: str) -> None:
+        try:
+            rows.end(row, status, error)
+            self._failed.discard(str(row.pk))
+        except Error as failure:  # `answer_end` failed, and has its traceback in the log
+            if str(row.pk) not in self._failed:
+                self._failed.add(str(row.pk))
+                logger.error("Answer %s could not be ended, trying again: %s", row.pk, failure)
+
+    def _promote(self) -> None:
+        channels = _with_status(Status.WAITING).values_list("channel", flat=True).distinct()
+        for channel in list(channels[:AT_ONCE]):
+            rows.promote(channel)
+
+    def _forget_streams(self) -> None:
+        """Remove the chunks of answers that ended a while ago: their rows have them."""
+        ended = Answer.objects.using(database()).filter(
+            ended__lt=timezone.now() - KEEP_STREAM, position__gte=0
+        )
+        for row in ended[:AT_ONCE]:
+            history_remove(row.own_channel)
+            Answer.objects.using(database()).filter(pk=row.pk).update(position=-1, epoch="")
+
+    def _delete(self) -> None:
+        keep = sources.current().answers_keep
+        if keep:
+            old = (
+                Answer.objects.using(database())
+                .filter(ended__lt=timezone.now() - timedelta(seconds=keep))
+                .exclude(status__in=UNENDED)
+            )
+            found = list(old.values_list("pk", flat=True)[:AT_ONCE])
+            Answer.objects.using(database()).filter(pk__in=found).delete()
+
+
+def _with_status(status: str) -> QuerySet[Answer]:
+    return Answer.objects.using(database()).filter(status=status)

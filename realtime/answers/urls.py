@@ -1,0 +1,17 @@
+"""URLs of answers. Include them in the site's URLconf:
+
+path("answers/", include("realtime.answers.urls"))
+"""
+
+from __future__ import annotations
+
+from django.urls import path
+
+from realtime.answers import views
+
+app_name = "realtime_answers"
+
+urlpatterns = [
+    path("<uuid:pk>/events", views.events, name="events"),
+    path("<uuid:pk>/stop", views.stop, name="stop"),
+]

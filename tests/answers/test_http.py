@@ -1,0 +1,222 @@
+"""Answers over HTTP, as the response of a view and for those who join."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import re
+import uuid
+from collections.abc import AsyncIterator, Iterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from websockets.asyncio.client import connect
+
+from tests.conftest import start_server
+from tests.processes import run_python
+from tests.server import ROOT, Server, wait_until
+from tests.site.answers import WORDS
+
+CHAT = {
+    "name": "chat",
+    "history_size": 100,
+    "history_lifetime": 600,
+    "allow_subscribe_for_anonymous": True,
+}
+CLOSED = {"name": "closed", "history_size": 100, "history_lifetime": 600}
+
+
+def text_of(count: int) -> str:
+    return "".join(f"{WORDS[number % len(WORDS)]} {number} " for number in range(count))
+
+
+@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
+def site(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Server]:
+    """A site with answers, over the memory engine, with its workers in the serving process."""
+    database = tmp_path_factory.mktemp("answers") / "site.sqlite3"
+    environment = {"TEST_DATABASE": str(database), "TEST_APPS": "realtime.answers"}
+    settings = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"} | environment
+    done = run_python(["manage.py", "migrate", "-v0"], ROOT, settings, timeout=60)
+    assert done.returncode == 0, done.stderr
+    server = start_server(
+        tmp_path_factory,
+        server=request.param,
+        environment=environment,
+        namespaces=[CHAT],
+        client_anonymous=True,
+    )
+    yield server
+    server.discard()
+
+
+@asynccontextmanager
+async def browsing(site: Server) -> AsyncIterator[httpx.AsyncClient]:
+    async with httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as client:
+        yield client
+
+
+async def begun(client: httpx.AsyncClient, count: int, **params: Any) -> str:
+    """Begin an answer that nobody reads. Return its ID."""
+    response = await client.post(
+        f"/chat/{uuid.uuid4().hex}", params={"count": count, "id": 1, **params}
+    )
+    answer_id: str = response.json()["id"]
+    return answer_id
+
+
+def chunks(body: str) -> list[Any]:
+    found = re.findall(r"^data: (.*)$", body, re.M)
+    assert found[-1] == "[DONE]"
+    return [json.loads(each) for each in found[:-1]]
+
+
+def text_in(body: str) -> str:
+    return "".join(each.get("delta", "") for each in chunks(body))
+
+
+async def test_view_responds_with_the_whole_answer(site: Server) -> None:
+    async with browsing(site) as client:
+        response = await client.post("/chat/1", params={"count": 40})
+
+    assert response.headers["content-type"] == "text/event-stream"
+    assert response.headers["x-vercel-ai-ui-message-stream"] == "v1"
+    assert text_in(response.text) == text_of(40)
+    kinds = [each["type"] for each in chunks(response.text)]
+    assert kinds[:2] == ["start", "text-start"]
+    assert kinds[-2:] == ["text-end", "finish"]
+
+
+async def test_reader_who_goes_stops_nothing(site: Server) -> None:
+    async with browsing(site) as client:
+        async with client.stream("POST", "/chat/2", params={"count": 40}) as response:
+            async for line in response.aiter_lines():
+                if "text-delta" in line:
+                    break
+        again = await client.get("/chat/2/stream")
+        assert text_in(again.text) == text_of(40)
+
+
+async def test_nothing_to_resume_is_204(site: Server) -> None:
+    async with browsing(site) as client:
+        assert (await client.get("/chat/none/stream")).status_code == 204
+
+
+@pytest.mark.parametrize("when", ["running", "ended"])
+async def test_joiner_gets_the_text_from_its_beginning(site: Server, when: str) -> None:
+    async with browsing(site) as client:
+        count = 100 if when == "running" else 5
+        answer_id = await begun(client, count)
+        if when == "ended":
+            await client.get(f"/answers/{answer_id}/events")
+        else:
+            await asyncio.to_thread(_wait_for_some, site, answer_id)
+        response = await client.get(f"/answers/{answer_id}/events")
+        assert text_in(response.text) == text_of(count)
+
+
+def _wait_for_some(site: Server, answer_id: str) -> None:
+    def has_some() -> bool:
+        reply = site.api("history", channel=f"answer:{answer_id}")
+        return bool(reply["result"]["publications"])
+
+    wait_until(has_some)
+
+
+async def test_reader_who_comes_back_goes_on_where_it_was(site: Server) -> None:
+    async with browsing(site) as client:
+        answer_id = await begun(client, 100, form="text")
+        address, parts, last, breaks = f"/answers/{answer_id}/events", [], "", 0
+        while last != "end":
+            async with client.stream("GET", address, headers={"Last-Event-ID": last}) as response:
+                event, number = [], 0
+                async for line in response.aiter_lines():
+                    if line.startswith("id: "):
+                        last = line.removeprefix("id: ")
+                    elif line.startswith("data: "):
+                        event.append(line.removeprefix("data: "))
+                    elif not line and event:
+                        parts.append("\n".join(event))
+                        event, number = [], number + 1
+                        if number == 2:
+                            breaks += 1
+                            break
+        assert breaks > 5
+        assert "".join(parts) == text_of(100) + "complete"
+        over = await client.get(address, headers={"Last-Event-ID": "end"})
+        assert over.status_code == 204
+
+
+async def test_html_is_escaped_and_ends_with_an_event(site: Server) -> None:
+    async with browsing(site) as client:
+        answer_id = await begun(client, 8)
+        response = await client.get(f"/answers/{answer_id}/events", params={"format": "html"})
+    assert "&lt;three&gt;" in response.text
+    assert "<three>" not in response.text
+    assert response.text.endswith("id: end\nevent: end\ndata: complete\n\n")
+
+
+async def test_others_may_not_stop_and_strangers_may_not_read(site: Server) -> None:
+    async with browsing(site) as client:
+        answer_id = await begun(client, 30)
+        assert (await client.post(f"/answers/{answer_id}/stop")).status_code == 403
+        assert (await client.get(f"/answers/{uuid.uuid4()}/events")).status_code == 404
+        assert (await client.post(f"/answers/{uuid.uuid4()}/stop")).status_code in (403, 404)
+        assert (await client.get(f"/answers/{answer_id}/stop")).status_code == 405
+
+
+async def test_streams_hold_neither_thread_nor_database_connection(site: Server) -> None:
+    status = Path(f"/proc/{site.pid}/status")
+
+    def threads() -> int:
+        return int(re.findall(r"Threads:\s+(\d+)", status.read_text())[0])
+
+    def databases() -> int:
+        files = [os.readlink(each) for each in Path(f"/proc/{site.pid}/fd").iterdir()]
+        return sum("site.sqlite3" in each for each in files)
+
+    async with browsing(site) as client, AsyncExitStack() as open_ones:
+        answer_id = await begun(client, 200, pause=0.02)
+        address = f"/answers/{answer_id}/events"
+        before = threads()
+        streams = [
+            await open_ones.enter_async_context(client.stream("GET", address)) for _ in range(50)
+        ]
+        await asyncio.to_thread(wait_until, lambda: threads() <= before)
+        assert databases() <= before
+        bodies = [await each.aread() for each in streams]
+        assert {text_in(each.decode()) for each in bodies} == {text_of(200)}
+
+
+FRAMES: dict[int, tuple[dict[str, Any], dict[str, Any]]] = {
+    1: ({"id": 1, "params": {}}, {"id": 2, "method": 1}),
+    2: ({"id": 1, "connect": {}}, {"id": 2}),
+}
+"""Generation → the frame that connects, and that of the subscription without its request."""
+
+
+@pytest.mark.parametrize("generation", FRAMES)
+async def test_subscriber_recovers_the_text_in_few_publications(
+    site: Server, generation: int
+) -> None:
+    async with browsing(site) as client:
+        answer_id = await begun(client, 60, form="text")
+        await client.get(f"/answers/{answer_id}/events")
+    first, second = FRAMES[generation]
+    request = {"channel": f"answer:{answer_id}", "recover": True, "offset": 0}
+    second = second | {"params" if generation == 1 else "subscribe": request}
+    async with connect(site.socket, proxy=None) as socket:
+        await socket.send(json.dumps(first))
+        await socket.recv()
+        await socket.send(json.dumps(second))
+        reply = json.loads(await socket.recv())
+    result = reply["result"] if generation == 1 else reply["subscribe"]
+    found = result["publications"]
+    *publications, last = found if generation == 2 else reversed(found)
+    assert "".join(each["data"] for each in publications) == text_of(60)
+    assert (len(publications), last["data"]) == (1, {"end": "complete"})

@@ -1,0 +1,353 @@
+"""Rows of answers: who may begin, who waits, what the end calls, what is deleted."""
+
+from __future__ import annotations
+
+import uuid
+from collections import deque
+from datetime import timedelta
+from itertools import repeat
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import transaction
+from django.utils import timezone
+
+import realtime
+from realtime import hooks
+from realtime.answers import (
+    AnswerFailed,
+    Busy,
+    Producer,
+    Stopped,
+    aanswer,
+    answer,
+    begin,
+    end,
+    erase,
+)
+from realtime.answers import flusher as flushing
+from realtime.answers.models import Answer, Status
+from realtime.answers.sweeper import KEEP_STREAM, QUEUE_TIMEOUT, AnswerSweeper
+from realtime.config import sources
+from realtime.errors import InternalError, LimitExceeded, NotServing
+
+pytestmark = [
+    pytest.mark.usefixtures("over_redis"),
+    pytest.mark.django_db(transaction=True),
+]
+
+WORDS = [f"word{number} " for number in range(50)]
+
+
+def channel() -> str:
+    return f"chat:{uuid.uuid4().hex}"
+
+
+def statuses(*rows: Answer) -> list[str]:
+    return [Answer.objects.get(pk=row.pk).status for row in rows]
+
+
+def data(name: str) -> list[Any]:
+    return [each["data"] for each in realtime.history(name)]
+
+
+def fail_after(a: Producer, text: str) -> None:
+    a.write(text)
+    raise ValueError("no such city")
+
+
+def ended_ago(row: Answer, ago: timedelta) -> None:
+    Answer.objects.filter(pk=row.pk).update(ended=timezone.now() - ago)
+
+
+@pytest.mark.parametrize("form", ["ui", "ag-ui", "text"])
+def test_text_is_whole_in_channel_and_row(form: str) -> None:
+    with answer(channel(), form=form) as a:
+        for word in WORDS:
+            a.write(word)
+
+    row = Answer.objects.get(pk=a.id)
+    assert (row.status, row.text) == (Status.COMPLETE, "".join(WORDS))
+    assert "".join(WORDS) in str(data(row.own_channel))
+
+
+def test_chunks_of_the_site_are_in_the_row_in_their_order() -> None:
+    chunks: list[dict[str, Any]] = [
+        {"type": "start", "messageId": "m"},
+        {"type": "tool-input-start", "toolCallId": "t", "toolName": "weather"},
+        {"type": "tool-input-delta", "toolCallId": "t", "inputTextDelta": '{"city":'},
+        {"type": "tool-input-delta", "toolCallId": "t", "inputTextDelta": '"Oslo"}'},
+        {"type": "tool-output-available", "toolCallId": "t", "output": {"celsius": -3}},
+        {"type": "finish", "finishReason": "stop"},
+    ]
+    with answer(channel()) as a:
+        for chunk in chunks:
+            a.send(chunk)
+
+    joined = chunks[2] | {"inputTextDelta": '{"city":"Oslo"}'}
+    assert Answer.objects.get(pk=a.id).parts == [*chunks[:2], joined, *chunks[4:]]
+
+
+@pytest.mark.parametrize(
+    ("form", "chunk", "status"),
+    [
+        ("ui", {"type": "finish", "finishReason": "length"}, Status.COMPLETE),
+        ("ui", {"type": "abort", "reason": "enough"}, Status.STOPPED),
+        ("ui", {"type": "error", "errorText": "Sorry"}, Status.FAILED),
+        ("ag-ui", {"type": "RUN_FINISHED", "outcome": {"type": "success"}}, Status.COMPLETE),
+        ("ag-ui", {"type": "RUN_FINISHED", "outcome": {"type": "cancelled"}}, Status.STOPPED),
+        ("ag-ui", {"type": "RUN_ERROR", "message": "Sorry"}, Status.FAILED),
+    ],
+)
+def test_end_of_the_site_is_the_end(form: str, chunk: dict[str, Any], status: Status) -> None:
+    with answer(channel(), form=form) as a:
+        a.write("text")
+        a.send(chunk)
+
+    row = Answer.objects.get(pk=a.id)
+    assert (row.status, row.parts[-1]) == (status, chunk)
+    assert data(row.own_channel)[-1][-1] == chunk
+
+
+def test_events_are_kept_one_by_one_whatever_they_are() -> None:
+    events = [{"type": "text-delta", "id": "1", "delta": "a"}] * 2 + [[1], "text", None]
+    with answer(channel(), form="events") as a:
+        for event in events:
+            a.send(event)
+
+    assert Answer.objects.get(pk=a.id).parts == events
+
+
+def test_nul_and_half_characters_become_replacements() -> None:
+    with answer(channel(), form="text") as a:
+        a.write("a\0b\ud83d")
+
+    assert Answer.objects.get(pk=a.id).text == "a\ufffdb\ufffd"
+
+
+def test_exception_ends_the_answer_with_its_text_and_a_reason_for_the_site_alone() -> None:
+    with pytest.raises(ValueError, match="no such city"), answer(channel()) as a:
+        fail_after(a, "half")
+
+    row = Answer.objects.get(pk=a.id)
+    assert (row.status, row.text) == (Status.FAILED, "half")
+    assert row.error == "ValueError: no such city"
+    assert "city" not in str(data(row.own_channel))
+
+
+async def test_async_producer_and_a_cancelled_one() -> None:
+    async with aanswer(channel(), form="text") as a:
+        a.write("whole")
+    row = await Answer.objects.aget(pk=a.id)
+    assert (row.status, row.text) == (Status.COMPLETE, "whole")
+
+
+def test_refuse_queue_stop_and_beside() -> None:
+    name = channel()
+    first = begin(name)
+    with pytest.raises(Busy) as refused:
+        begin(name)
+    assert refused.value.answer == first
+    waiting = begin(name, if_busy="queue")
+    beside = begin(name, if_busy="beside")
+    assert statuses(first, waiting, beside) == ["queued", "waiting", "queued"]
+
+    end(first, Status.STOPPED)
+    assert statuses(first, waiting) == ["stopped", "queued"]
+
+    newest = begin(name, if_busy="stop")
+    assert statuses(waiting, newest, beside) == ["stopped", "queued", "queued"]
+
+
+def test_producer_of_a_waiting_answer_begins_at_its_turn() -> None:
+    name = channel()
+    with answer(name, form="text") as first:
+        second = begin(name, form="text", if_busy="queue")
+        first.write("1")
+    with answer(id=second.pk) as a:
+        a.write("2")
+    assert Answer.objects.get(pk=second.pk).text == "2"
+
+
+def test_user_has_so_many_unended_answers_at_most() -> None:
+    rows = [begin(channel(), user=7) for _ in range(3)]
+    with pytest.raises(LimitExceeded):
+        begin(channel(), user=7)
+    begin(channel(), user=8)
+    begin(channel())
+
+    end(rows[0], Status.STOPPED)
+    begin(channel(), user=7)
+
+
+def test_subscribers_learn_of_begin_and_end() -> None:
+    name = channel()
+    with transaction.atomic():
+        row = begin(name)
+        assert data(name) == []
+    assert data(name) == [{"answer": str(row.pk), "status": "queued"}]
+
+
+def test_producer_learns_of_a_stop_and_keeps_what_it_wrote() -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        fired: list[bool] = []
+        a.token.on_cancel(lambda: fired.append(True))
+        a.write("before")
+        while not data(row.own_channel):
+            pass
+        end(row, Status.STOPPED)
+        with pytest.raises(Stopped):
+            deque(map(a.write, repeat("x")), 0)
+        assert (a.stopped, a.token.is_cancelled, fired) == (True, True, [True])
+
+    row.refresh_from_db()
+    assert (row.status, row.text) == (Status.STOPPED, "before")
+
+
+def test_silent_producer_learns_of_a_stop() -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        end(row, Status.STOPPED)
+        while not a.stopped:
+            pass
+
+
+def test_answer_that_has_ended_or_runs_cannot_be_written() -> None:
+    row = begin(channel())
+    with answer(id=row.pk), pytest.raises(LookupError), answer(id=row.pk):
+        pass
+    with pytest.raises(Stopped), answer(id=row.pk):
+        pass
+    with pytest.raises(LookupError), answer(id=uuid.uuid4()):
+        pass
+    with pytest.raises(LookupError), answer(id="no ID"):
+        pass
+
+
+def test_longer_answer_than_allowed_fails() -> None:
+    sources.configuration.override(**sources.configuration._overrides, answers_max_size=100)
+    with pytest.raises(AnswerFailed), answer(channel(), form="text") as a:
+        deque(map(a.write, "x" * 101), 0)
+    row = Answer.objects.get(pk=a.id)
+    assert (row.status, row.text) == (Status.FAILED, "x" * 100)
+
+
+def test_worker_without_an_engine_that_reaches_it_is_told_what_to_do() -> None:
+    sources.configuration.override(namespaces=[{"name": "chat"}])
+    row = begin(channel())
+    with pytest.raises(NotServing, match="SERVICE_REDIS_URL"), answer(id=row.pk):
+        pass
+    assert statuses(row) == ["queued"]
+
+
+def test_inputs_are_what_the_user_wrote_since_the_begin() -> None:
+    name = channel()
+    sources.configuration.override(**sources.configuration._overrides)
+    with answer(name, user=7, form="text") as a:
+        assert a.inputs() == []
+        realtime.publish(name, "of the site")
+        assert a.inputs() == []
+
+
+# the end
+
+
+def test_hook_runs_in_the_transaction_of_the_end_and_again_after_a_failure() -> None:
+    name, calls = channel(), []
+
+    @hooks.answer_end("chat:{pk}")
+    def save(run: Answer) -> None:
+        calls.append(
+            (run.status, run.text, dict(run.params), transaction.get_connection().in_atomic_block)
+        )
+        if len(calls) == 1:
+            raise RuntimeError("the site's table is locked")
+
+    with pytest.raises(InternalError), answer(name, form="text") as a:
+        a.write("text")
+    assert statuses(a.row) == ["streaming"]
+
+    AnswerSweeper().sweep()
+    assert statuses(a.row) == ["complete"]
+    assert calls == [("complete", "text", {"pk": name.removeprefix("chat:")}, True)] * 2
+
+
+# the sweeper
+
+
+def test_answer_of_a_process_that_died_is_interrupted_with_what_it_wrote() -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("half")
+        while not data(row.own_channel):
+            pass
+        AnswerSweeper().sweep()
+        assert statuses(row) == ["streaming"]  # its process lives
+        Answer.objects.filter(pk=row.pk).update(producer=uuid.uuid4().hex)
+        AnswerSweeper().sweep()
+
+    row.refresh_from_db()
+    assert (row.status, row.text) == (Status.INTERRUPTED, "half")
+
+
+def test_process_with_a_lease_is_alive() -> None:
+    with answer(channel()):
+        other = flushing.AnswerFlusher()
+        assert other.is_alive(flushing.flusher.uid)
+        assert not other.is_alive(uuid.uuid4().hex)
+
+
+def test_answer_that_no_worker_began_fails() -> None:
+    row, waiting = begin("chat:queue"), begin("chat:queue", if_busy="queue")
+    Answer.objects.filter(pk=row.pk).update(queued=timezone.now() - QUEUE_TIMEOUT)
+    AnswerSweeper().sweep()
+    assert statuses(row, waiting) == ["failed", "queued"]
+
+
+def test_waiting_answer_whose_turn_nobody_gave_gets_it() -> None:
+    name = channel()
+    row, waiting = begin(name), begin(name, if_busy="queue")
+    Answer.objects.filter(pk=row.pk).update(status=Status.STOPPED, busy=None)
+    AnswerSweeper().sweep()
+    assert statuses(waiting) == ["queued"]
+
+
+def test_chunks_leave_the_engine_and_rows_the_database_in_time() -> None:
+    with answer(channel(), form="text") as a:
+        a.write("text")
+    AnswerSweeper().sweep()
+    assert data(a.row.own_channel)
+
+    ended_ago(a.row, KEEP_STREAM)
+    AnswerSweeper().sweep()
+    assert data(a.row.own_channel) == []
+    assert Answer.objects.get(pk=a.id).text == "text"
+
+    sources.configuration.override(**sources.configuration._overrides, answers_keep=3600)
+    ended_ago(a.row, timedelta(minutes=59))
+    AnswerSweeper().sweep()
+    assert Answer.objects.filter(pk=a.id).exists()
+    ended_ago(a.row, timedelta(minutes=61))
+    AnswerSweeper().sweep()
+    assert not Answer.objects.filter(pk=a.id).exists()
+
+
+def test_erased_text_is_in_neither_row_nor_engine() -> None:
+    with answer(channel(), form="text") as a:
+        a.write("secret")
+    erase(a.row)
+    row = Answer.objects.get(pk=a.id)
+    assert (row.text, row.parts, data(row.own_channel)) == ("", [], [])
+
+
+def test_answers_of_a_deleted_user_are_deleted_and_stop() -> None:
+    user = get_user_model().objects.create(username="going")
+    row = begin(channel(), user=user, form="text")
+    with answer(id=row.pk) as a:
+        a.write("text")
+        user.delete()
+        assert not Answer.objects.filter(pk=row.pk).exists()
+        while not a.stopped:
+            pass
