@@ -19,6 +19,7 @@ from realtime.errors import BadRequest, EngineUnavailable
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import RPCRequest, SubscribeRequest
 from realtime.hooks.site_values import user_id
+from realtime.server_api.queries import position
 from realtime.serving import serving
 
 NAMESPACE = CHANNEL.rstrip(":")
@@ -60,6 +61,8 @@ def describe(request: RPCRequest) -> dict[str, Any]:
             params={"id": str(row.pk)},
         ),
     )
+    # clients of the first generation recover from the beginning only if they know the epoch
+    epoch = row.epoch if row.epoch or row.has_ended else position(row.own_channel).epoch
     return {
         "id": str(row.pk),
         "channel": row.own_channel,
@@ -67,8 +70,8 @@ def describe(request: RPCRequest) -> dict[str, Any]:
         "status": row.status,
         "text": row.text,
         "parts": row.parts,
-        "offset": row.position,
-        "epoch": row.epoch,
+        "offset": max(row.position, 0),
+        "epoch": epoch,
     }
 
 

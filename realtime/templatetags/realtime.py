@@ -38,6 +38,7 @@ ELEMENT_ID = "realtime-config"
 INSPECTOR = "realtime/inspect.js"
 MODULES = {
     "realtime": "realtime/client.js",
+    "realtime/answers": "realtime/answers.js",
     "realtime/inspect": INSPECTOR,
     "realtime/live": "realtime/live.js",
 }
@@ -69,7 +70,8 @@ def realtime_importmap(
 ) -> SafeString:
     """Return an import map by which scripts of the page import the client as "realtime".
 
-    The module of live blocks is "realtime/live" in it, the inspector "realtime/inspect".
+    The module of live blocks is "realtime/live" in it, that of answers "realtime/answers", the
+    inspector "realtime/inspect".
 
     It must stand before the first module of the page. Most browsers take only one import map of a
     page, so the site's own names go into this one.

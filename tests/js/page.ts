@@ -10,6 +10,7 @@ import type {
   StateContext,
   TransportName,
 } from "realtime";
+import { answer, answers } from "realtime/answers";
 import { inspect } from "realtime/inspect";
 import { liveClient, RealtimeLive } from "realtime/live";
 
@@ -85,3 +86,8 @@ client.on("connect", ({ channel }) => channel);
 client.subscribe(5);
 // @ts-expect-error who is there is said by connection ID
 (await room.presence()).length;
+
+const handle = answer(client, "0190");
+const stopped: Promise<string> = handle.stop();
+for await (const { text, parts, status } of handle) console.log(text.length, parts.length, status);
+for await (const { id, status } of answers(client, "chat:42")) console.log(id, status, stopped);

@@ -31,7 +31,8 @@ def write(row: Answer, count: int, pause: float) -> None:
 @csrf_exempt
 def ask(request: HttpRequest, pk: str) -> HttpResponse:
     """Begin an answer of `count` words; respond with it, or with its ID."""
-    given: dict[str, Any] = {"user": request.user, "form": request.GET.get("form", "ui")}
+    user = request.GET.get("user", "") or request.user
+    given: dict[str, Any] = {"user": user, "form": request.GET.get("form", "ui")}
     row = begin(f"chat:{pk}", if_busy="stop", **given)
     count, pause = int(request.GET["count"]), float(request.GET.get("pause", "0.01"))
     threading.Thread(target=write, args=(row, count, pause)).start()

@@ -292,6 +292,7 @@ def import_map(tag: str, **context: Any) -> Script:
 
 MODULES = {
     "realtime": "/static/realtime/client.js",
+    "realtime/answers": "/static/realtime/answers.js",
     "realtime/inspect": "/static/realtime/inspect.js",
     "realtime/live": "/static/realtime/live.js",
 }

@@ -22,7 +22,7 @@ from tests.server import ROOT
 
 PACKAGE = ROOT / "packages/javascript"
 SOURCES = ROOT / "realtime/static/realtime"
-MODULES = ("client", "fragments", "inspect", "live")
+MODULES = ("answers", "client", "fragments", "inspect", "live")
 LARGEST = 8 * 1024
 """Bytes after gzip."""
 LARGEST_OF_BLOCKS = 5 * 1024
@@ -58,7 +58,9 @@ def check_types(directory: Path, tmp_path: Path, end: str = "d.ts", **more: obje
     options: dict[str, Any] = json.loads(block)["compilerOptions"]
     [[path]] = options["paths"].values()
     assert path.endswith("/realtime/static/realtime/client.d.ts")
-    modules = {"realtime": "client", "realtime/inspect": "inspect", "realtime/live": "live"}
+    modules = {"realtime": "client"} | {
+        f"realtime/{name}": name for name in ("answers", "inspect", "live")
+    }
     paths = {name: [f"{directory / module}.{end}"] for name, module in modules.items()}
     options |= STRICTER | {"paths": paths, "noEmit": True, "types": []} | more
     config = tmp_path / "tsconfig.json"
@@ -114,7 +116,13 @@ def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize(
-    ("name", "one"), [("client", "ChannelHandle"), ("inspect", "inspect"), ("live", "liveClient")]
+    ("name", "one"),
+    [
+        ("answers", "answer"),
+        ("client", "ChannelHandle"),
+        ("inspect", "inspect"),
+        ("live", "liveClient"),
+    ],
 )
 def test_minified_module_exports_the_names_of_the_source(built: Path, name: str, one: str) -> None:
     script = "console.log(JSON.stringify(Object.keys(await import(process.argv[1])).sort()))"

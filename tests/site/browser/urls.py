@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from django.apps import apps
 from django.contrib.staticfiles.views import serve
-from django.urls import path
+from django.urls import include, path
 
 from tests.site.browser import live, views
 from tests.site.lounge.urls import urlpatterns as lounge
@@ -19,3 +20,5 @@ urlpatterns = [
     path("static/<path:path>", serve, {"insecure": True}),
     *lounge,
 ]
+if apps.is_installed("realtime.answers"):
+    urlpatterns.append(path("", include("tests.site.answers")))

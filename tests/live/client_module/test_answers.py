@@ -1,0 +1,139 @@
+"""The module of answers in a browser: `answer`, `answers` and `stop`."""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.request
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+from selenium.webdriver import Chrome
+
+from tests.answers.test_http import text_of
+from tests.live.client_module.page import OPTIONS, ClientPage
+from tests.processes import run_python
+from tests.server import ROOT, Server
+from tests.tcp_proxy import TcpProxy
+
+READ = """
+    const { answer, answers } = await import("/static/realtime/answers.js");
+    window.answer = answer;
+    window.answers = answers;
+    window.states = [];
+    window.reading = (async () => {
+      for await (const state of answer(client, args[0])) states.push(state);
+      return states.at(-1);
+    })();
+    window.reading.catch(() => {});
+"""
+SOME = "while (states.length < 3) await new Promise((go) => setTimeout(go, 5))"
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
+    """A site with answers."""
+    environment = site | {"TEST_APPS": "realtime.answers"}
+    migrate = ["-m", "django", "migrate", "realtime_answers", "-v0", "--skip-checks"]
+    run_python(migrate, ROOT, os.environ | environment).check_returncode()
+    return serve(environment=environment, **OPTIONS)
+
+
+def begun(server: Server, chat: str, count: int, **params: Any) -> str:
+    """Begin an answer for user 17. Return its ID."""
+    query = "&".join(f"{name}={value}" for name, value in {"user": 17, "id": 1, **params}.items())
+    address = f"{server.address}/chat/{chat}?count={count}&{query}"
+    with urllib.request.urlopen(urllib.request.Request(address, method="POST")) as response:
+        answer_id: str = json.loads(response.read())["id"]
+        return answer_id
+
+
+@pytest.mark.parametrize("form", ["ui", "ag-ui", "text"])
+async def test_text_is_whole_through_a_cut_and_for_a_second_reader(
+    server: Server, proxy: TcpProxy, page: ClientPage, unique: str, form: str
+) -> None:
+    answer_id = begun(server, unique, 150, form=form)
+    await page.connected(proxy.url, fallback=False)
+    await page.run(READ + SOME, answer_id)
+    async with page.away(proxy):
+        pass
+    second = """
+        let last;
+        for await (const state of answer(client, args[0])) last = state;
+        return [await reading, last];
+    """
+    last, other = await page.run(second, answer_id)
+
+    assert (last["status"], last["text"]) == ("complete", text_of(150))
+    assert other == last
+    texts = [state["text"] for state in await page.run("return states")]
+    assert texts == sorted(texts, key=len)
+    again = await page.run(READ + "return reading", answer_id)
+    assert again == last
+
+
+async def test_two_tabs_and_a_reload_have_the_same_text(
+    server: Server, chromium: Chrome, page: ClientPage, unique: str
+) -> None:
+    answer_id = begun(server, unique, 150)
+    await page.connected(server.socket)
+    await page.run(READ + SOME, answer_id)
+    await page.open(server.address)
+    await page.connected(server.socket)
+    last = await page.run(READ + "return reading", answer_id)
+    assert (last["status"], last["text"]) == ("complete", text_of(150))
+    assert [part["type"] for part in last["parts"]] == [
+        *("start", "text-start", "text-delta", "text-end", "finish"),
+    ]
+
+
+async def test_stop_ends_the_answer_with_what_it_has(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    answer_id = begun(server, unique, 10_000)
+    await page.connected(server.socket)
+    await page.run(READ + SOME, answer_id)
+    assert await page.run("return answer(client, args[0]).stop()", answer_id) == "stopped"
+    last = await page.run("return reading")
+    assert last["status"] == "stopped"
+    assert last["text"]
+    assert text_of(10_000).startswith(last["text"])
+
+
+async def test_answers_of_a_channel_begin_and_end(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    first = begun(server, unique, 10_000)
+    await page.connected(server.socket)
+    await page.run(READ, first)
+    script = """
+        window.seen = [];
+        (async () => {
+          for await (const each of answers(client, `chat:${args[0]}`)) seen.push(each);
+        })();
+        while (seen.length < 1) await new Promise((go) => setTimeout(go, 5));
+    """
+    await page.run(script, unique)
+    second = begun(server, unique, 3)
+    seen = await page.run(
+        "while (seen.length < 4) await new Promise((go) => setTimeout(go, 5)); return seen"
+    )
+    assert [(each["id"], each["status"]) for each in seen if each["id"] == first] == [
+        (first, "queued"),
+        (first, "stopped"),
+    ]
+    assert [(each["id"], each["status"]) for each in seen if each["id"] == second] == [
+        (second, "queued"),
+        (second, "complete"),
+    ]
+
+
+async def test_unknown_answer_and_one_of_another_are_errors(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.connected(server.socket)
+    assert await page.error(READ + "return reading", unique) == 107
+    answer_id = begun(server, unique, 3, user=18)
+    stop = "return answer(client, args[0]).stop()"
+    assert await page.error(stop, answer_id) == 103
