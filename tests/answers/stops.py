@@ -1,0 +1,76 @@
+"""How soon a producer stops: `python -m tests.answers.stops [NUMBER]`.
+
+Over Redis, an answer is stopped from elsewhere while it writes 60 times a second, and another while
+its model is silent. Prints the milliseconds from the call of `end` until the producer knows.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import sys
+import tempfile
+import threading
+import time
+from pathlib import Path
+
+from tests.redis_server import RedisServer
+
+
+def measure(number: int) -> dict[str, dict[str, int]]:
+    from django.db import connection
+
+    from realtime.answers import answer, begin, end
+
+    def stop(chat: str, *, is_silent: bool) -> float:
+        row, out = begin(chat, form="text"), [0.0]
+
+        def produce() -> None:
+            with answer(id=row.pk) as a:
+                a.write("begin ")
+                while not a.stopped:
+                    time.sleep(0.001 if is_silent else 1 / 60)
+                    if not is_silent and not a.stopped:
+                        a.write("more ")
+                out[0] = time.time()
+            connection.close()
+
+        thread = threading.Thread(target=produce)
+        thread.start()
+        time.sleep(0.1 + random.random())
+        before = time.time()
+        end(row, "stopped")
+        thread.join()
+        return (out[0] or time.time()) - before
+
+    found = {}
+    for kind in ("flowing", "silent"):
+        times = sorted(stop(f"chat:{kind}{n}", is_silent=kind == "silent") for n in range(number))
+        p99 = times[int(number * 0.99) - 1]
+        found[kind] = {"p50": round(times[number // 2] * 1e3), "p99": round(p99 * 1e3)}
+    return found
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as directory:
+        redis = RedisServer(Path(directory)).start()
+        os.environ.update(
+            DJANGO_SETTINGS_MODULE="tests.settings",
+            TEST_APPS="realtime.answers",
+            TEST_DATABASE=f"{directory}/site.sqlite3",
+            SERVICE_REDIS_URL=redis.url,
+            SERVICE_NAMESPACES='[{"name": "chat"}]',
+        )
+        import django
+
+        django.setup()
+        from django.core.management import call_command
+
+        call_command("migrate", verbosity=0, skip_checks=True)
+        print(json.dumps(measure(int((sys.argv[1:] or ["100"])[0]))))  # noqa: T201
+        redis.kill()
+
+
+if __name__ == "__main__":
+    main()
