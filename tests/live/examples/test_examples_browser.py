@@ -294,3 +294,38 @@ def test_cursors_come_move_and_go(servers: Mapping[str, ListeningProcess], brows
     other.close()
     one.until_true(lambda: not one.texts(".cursor"), "no cursor of a window that is closed")
     assert len(one.texts("#people li")) == 1
+
+
+# assistant
+
+
+def test_answer_survives_a_reload_is_steered_and_stopped(
+    browser: Chrome, servers: Mapping[str, ListeningProcess]
+) -> None:
+    browser.get(servers["assistant"].address)
+
+    def texts(kind: str) -> list[str]:
+        found = browser.find_elements(By.CSS_SELECTOR, f"#messages .{kind}")
+        return [each.text.strip() for each in found]
+
+    def ask(text: str) -> None:
+        browser.find_element(By.ID, "text").send_keys(text, Keys.ENTER)
+        wait_until(lambda: text in texts("mine"))
+
+    ask("And the weather?")
+    wait_until(lambda: texts("complete") == ["It snows in Oslo, and has minus three degrees."])
+    assert texts("tool") == ["-3 °C, snow"]
+
+    ask("A story")
+    wait_until(lambda: "piece by piece" in "".join(texts("streaming")))
+    browser.refresh()
+    wait_until(lambda: "piece by piece" in "".join(texts("streaming")))
+    ask("shorter")
+    wait_until(lambda: "(You say: shorter. I hear it.)" in "".join(texts("streaming")))
+    browser.find_element(By.ID, "stop").click()
+    wait_until(lambda: len(texts("stopped")) == 1)
+    [stopped] = texts("stopped")
+
+    browser.refresh()
+    wait_until(lambda: texts("stopped") == [stopped])
+    assert texts("mine") == ["And the weather?", "A story", "shorter"]
