@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
 from realtime.config import sources
 from tests.answers.installing import installed
+from tests.processes import run_python
 from tests.redis_server import RedisServer
+from tests.server import ROOT
 
 CHAT = {
     "name": "chat",
@@ -27,3 +32,20 @@ def over_redis(redis_server: RedisServer, unique: str) -> Iterator[None]:
     with installed():
         yield
     sources.configuration.override()
+
+
+@pytest.fixture
+def environment(redis_server: RedisServer, unique: str, tmp_path: Path) -> dict[str, str]:
+    """The environment of every process of the site."""
+    config = tmp_path / "worker.json"
+    options = {"redis_url": redis_server.url, "redis_prefix": unique, "namespaces": [CHAT]}
+    config.write_text(json.dumps(options))
+    made = {
+        "DJANGO_SETTINGS_MODULE": "tests.settings",
+        "TEST_DATABASE": str(tmp_path / "site.sqlite3"),
+        "TEST_APPS": "realtime.answers",
+        "SERVICE_CONFIG_FILE": str(config),
+    }
+    migrate = ["manage.py", "migrate", "-v0", "--skip-checks"]
+    run_python(migrate, ROOT, os.environ | made).check_returncode()
+    return made

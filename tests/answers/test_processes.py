@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import os
 import signal
 import sys
 import urllib.request
 from collections.abc import Callable, Iterator
 from contextlib import closing
-from pathlib import Path
 from subprocess import PIPE, Popen
 from typing import Any
 
@@ -42,23 +40,6 @@ producer = Answer.objects.get(pk=sys.argv[1]).producer
 serving.call(lambda member: member.cluster.claim(lease_of(producer), producer, 0))
 """
 """Does at once what the end of a lease does."""
-
-
-@pytest.fixture
-def environment(redis_server: RedisServer, unique: str, tmp_path: Path) -> dict[str, str]:
-    """The environment of every process of the site."""
-    config = tmp_path / "worker.json"
-    options = {"redis_url": redis_server.url, "redis_prefix": unique, "namespaces": [CHAT]}
-    config.write_text(json.dumps(options))
-    made = {
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "TEST_DATABASE": str(tmp_path / "site.sqlite3"),
-        "TEST_APPS": "realtime.answers",
-        "SERVICE_CONFIG_FILE": str(config),
-    }
-    migrate = ["manage.py", "migrate", "-v0", "--skip-checks"]
-    run_python(migrate, ROOT, os.environ | made).check_returncode()
-    return made
 
 
 @pytest.fixture
