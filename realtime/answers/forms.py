@@ -132,10 +132,12 @@ def closing(chunks: Iterable[Chunk]) -> list[Chunk]:
     return [*reversed(opened.values())]
 
 
-def ending(
-    form: Form, status: str, answer_id: str, channel: str, metadata: Any = None
-) -> list[Chunk]:
-    """Return the chunks that end an answer; none in the forms that are not made of them."""
+def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None) -> list[Chunk]:
+    """Return the chunks that end an answer; none in the forms that are not made of them.
+
+    Args:
+        begun: the answer so far; its first chunk names it.
+    """
     with_metadata = metadata is not None
     match form.name, status:
         case "ui", "complete":
@@ -146,8 +148,9 @@ def ending(
             return [{"type": "error", "errorText": _MESSAGES[status]}]
         case "ag-ui", "complete" | "stopped":
             outcome = "success" if status == COMPLETE else "cancelled"
-            end: Chunk = {"type": "RUN_FINISHED", "threadId": channel, "runId": answer_id}
-            end["outcome"] = {"type": outcome}
+            started = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
+            ids = {name: started.get(name, "") for name in ("threadId", "runId")}
+            end = {"type": "RUN_FINISHED", **ids, "outcome": {"type": outcome}}
             return [end | ({"result": metadata} if with_metadata else {})]
         case "ag-ui", _:
             return [{"type": "RUN_ERROR", "message": _MESSAGES[status]}]

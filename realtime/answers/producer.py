@@ -346,7 +346,7 @@ class Producer:
         begun = [] if self._has_begun else forms.begin(form, self.id, self.channel)
         ending = self._end
         if not ending or forms.status_of(ending[0]) != status:
-            ending = forms.ending(form, status, self.id, self.channel, self._metadata)
+            ending = forms.ending(form, status, [*begun, *self._chunks], self._metadata)
         last = [*begun, *forms.closing(self._chunks), *ending]
         try:
             data = forms.end_data_of(form, last, status, self._metadata)

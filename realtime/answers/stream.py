@@ -122,9 +122,9 @@ def end(row: Answer, status: str) -> Content:
         content = read(row)
         if content.end is not None:
             return content
-        form, own = row.of_form, str(row.pk)
-        begun = content.chunks or forms.begin(form, own, row.channel)
-        last = [*forms.closing(begun), *forms.ending(form, status, own, row.channel)]
+        form = row.of_form
+        begun = content.chunks or forms.begin(form, str(row.pk), row.channel)
+        last = [*forms.closing(begun), *forms.ending(form, status, begun)]
         if not content.chunks:
             last = [*begun, *last]
         try:
