@@ -298,8 +298,11 @@ class Producer:
     def _add(self, chunks: list[Any], size: int) -> None:
         if not self._has_begun:
             self._has_begun = True
+            begin = forms.begin(self._form, self.id, self.channel)
             if forms.type_of(chunks[0]) != self._form.starts:
-                chunks = [*forms.begin(self._form, self.id, self.channel), *chunks]
+                chunks = [*begin, *chunks]
+            elif begin:
+                chunks = [begin[0] | chunks[0], *chunks[1:]]
         self._bytes += size
         self._waiting_bytes += size
         if self._bytes > self._max_bytes > 0:
