@@ -92,24 +92,20 @@ def begin(form: Form, answer_id: str, channel: str) -> list[Chunk]:
             return []
 
 
-def words(form: Form, answer_id: str, text: str, open_block: str | None) -> list[Chunk]:
+def words(form: Form, block: str, text: str, *, opens: bool) -> list[Chunk]:
     """Return the chunks of a piece of text.
 
     Args:
-        open_block: the ID of the text block that is open; None: this piece opens one.
+        block: the ID of the text block that has it.
+        opens: whether the piece opens the block.
     """
     match form.name:
         case "ui":
-            block = open_block or f"{answer_id}-text"
-            opening = [] if open_block else [{"type": "text-start", "id": block}]
+            opening = [{"type": "text-start", "id": block}] if opens else []
             return [*opening, {"type": "text-delta", "id": block, "delta": text}]
         case "ag-ui":
-            block = open_block or f"{answer_id}-text"
-            opening = (
-                []
-                if open_block
-                else [{"type": "TEXT_MESSAGE_START", "messageId": block, "role": "assistant"}]
-            )
+            start = {"type": "TEXT_MESSAGE_START", "messageId": block, "role": "assistant"}
+            opening = [start] if opens else []
             return [*opening, {"type": "TEXT_MESSAGE_CONTENT", "messageId": block, "delta": text}]
         case "text":
             return [text]
@@ -148,7 +144,7 @@ def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None
             return [{"type": "error", "errorText": _MESSAGES[status]}]
         case "ag-ui", "complete" | "stopped":
             outcome = "success" if status == COMPLETE else "cancelled"
-            started = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
+            started: Chunk = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
             ids = {name: started.get(name, "") for name in ("threadId", "runId")}
             end = {"type": "RUN_FINISHED", **ids, "outcome": {"type": outcome}}
             return [end | ({"result": metadata} if with_metadata else {})]

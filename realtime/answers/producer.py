@@ -98,8 +98,9 @@ class Producer:
         self._lost = False
         """Whether the engine has lost what was published: the row has to have it."""
         self._began = self._flushed = self._tried = self._looked = time.monotonic()
-        self._block: str | None = None
-        """The text block that `write` opened."""
+        self._block = ""
+        """The text block that `write` opened; "": none is open."""
+        self._blocks = 0
         self._has_begun = False
         self._end: list[Any] = []
         """The chunks of the producer itself that end the answer."""
@@ -131,8 +132,11 @@ class Producer:
         with self._lock:
             self._check()
             text = forms.clean(text)
-            chunks = forms.words(self._form, self.id, text, self._block)
-            self._block = f"{self.id}-text"
+            opens = not self._block
+            if opens:
+                self._blocks += 1
+                self._block = f"{self.id}-{self._blocks}"
+            chunks = forms.words(self._form, self._block, text, opens=opens)
             self._add(chunks, len(text))
 
     def send(self, chunk: Any) -> None:
@@ -156,9 +160,9 @@ class Producer:
             if forms.type_of(chunk) in self._form.ends:
                 self._end = [chunk]
                 return
-            if self._block is not None and self._form.text:
-                closing = forms.closing(forms.words(self._form, self.id, "", None)[:1])
-                self._block = None
+            if self._block and self._form.text:
+                closing = forms.closing(forms.words(self._form, self._block, "", opens=True))
+                self._block = ""
                 chunks = [*closing, chunk]
             else:
                 chunks = [chunk]
