@@ -31,3 +31,4 @@ urlpatterns = [
 ]
 if apps.is_installed("realtime.answers"):
     urlpatterns.append(path("", include("tests.site.answers")))
+    urlpatterns.append(path("", include("tests.site.scripts")))
