@@ -165,6 +165,11 @@ def status_of(chunk: Chunk) -> str:
             return COMPLETE
 
 
+def error_of(chunk: Chunk) -> str:
+    """Return why an answer failed, of a chunk that ends it; "" if it says nothing."""
+    return str(chunk.get("errorText") or chunk.get("message") or "")
+
+
 def data_of(form: Form, chunks: Sequence[Chunk]) -> object:
     """Return the data of a publication with these chunks."""
     if form.is_wrapped:

@@ -160,7 +160,8 @@ class Producer:
     def send(self, chunk: Any) -> None:
         """Add a chunk of the form: an object or a model of pydantic. It waits for nothing.
 
-        A chunk that ends the answer is kept until the block is left.
+        A chunk that ends the answer is kept until the block is left. Of several, the first
+        that says the answer failed or was stopped counts, otherwise the last one.
 
         Raises:
             Stopped, AnswerFailed: as for `write`.
@@ -171,12 +172,15 @@ class Producer:
         if self._form.name == "text":
             self.write(chunk)
             return
+        if self._form.name == "ui" and chunk == {"type": "done"}:
+            return  # pydantic-ai's "[DONE]"
         chunk = forms.clean(chunk)
         size = len(to_payload(chunk).json)
         with self._lock:
             self._check()
             if forms.type_of(chunk) in self._form.ends:
-                self._end = [chunk]
+                if not self._end or forms.status_of(self._end[0]) == Status.COMPLETE:
+                    self._end = [chunk]
                 return
             if self._block and self._form.text:
                 closing = forms.closing(forms.words(self._form, self._block, "", opens=True))
@@ -346,6 +350,7 @@ class Producer:
             flushing.flusher.remove(self)
             if self._end and status == Status.COMPLETE:
                 status = forms.status_of(self._end[0])
+                error = forms.error_of(self._end[0])
             if self._error is None and self._publish_end(status):
                 chunks = forms.joined(self._form, self._chunks)
             else:
