@@ -32,3 +32,4 @@ urlpatterns = [
 if apps.is_installed("realtime.answers"):
     urlpatterns.append(path("", include("tests.site.answers")))
     urlpatterns.append(path("", include("tests.site.scripts")))
+    urlpatterns.append(path("", include("tests.site.agents")))
