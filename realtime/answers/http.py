@@ -77,7 +77,7 @@ def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> Htt
     since = request.headers.get("Last-Event-ID", "")
     if since == OVER:
         return HttpResponse(status=204)
-    handover.serve = partial(_serve, AnswerEvents(row, as_html), _position(since))
+    handover.serve = partial(_serve, AnswerEvents(row, as_html), position_of(since))
     answer = HttpResponse(content_type="text/event-stream")
     for name, value in STREAM_HEADERS:
         answer[name.decode()] = value.decode()
@@ -225,9 +225,10 @@ def _reread(row: Answer) -> Answer:
     return row
 
 
-def _position(text: str) -> Position | None:
-    offset, dot, epoch = text.partition(".")
-    is_one = dot and offset.isascii() and offset.isdigit() and len(offset) < 20
+def position_of(text: str) -> Position | None:
+    """Return the position that an event ID names; None if it names none."""
+    offset, _, epoch = text.partition(".")
+    is_one = epoch and offset.isascii() and offset.isdigit() and len(offset) < 20
     return Position(int(offset), epoch) if is_one else None
 
 
