@@ -1,7 +1,7 @@
 """Views of the test site that answer as strangers' clients ask; the model is a script.
 
-The last message of the user names the script. Each script waits in its middle until a test posts
-to `go/<chat>`, so tests look at answers that are under way.
+The last message of the user names the script. A script waits in its middle until a test posts to
+`go/<chat>`, so tests look at answers that are under way.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from realtime.answers.rows import running
 
 TIMEOUT = 60.0
 
-gates: defaultdict[str, threading.Event] = defaultdict(threading.Event)
-"""ID of a chat → set when its script may go on."""
+gates: defaultdict[str, threading.Semaphore] = defaultdict(lambda: threading.Semaphore(0))
+"""ID of a chat → as many as its script may pass."""
 
 Chunk = dict[str, Any]
 WAIT: Chunk = {}
@@ -85,6 +85,7 @@ SCRIPTS: dict[tuple[str, str], Callable[[], Iterator[str | Chunk]]] = {
         for name, words in {
             "text": ("Hello", " ", WAIT, "wor", "ld."),
             "fails": ("Half ", WAIT, FAIL),
+            "steps": (WAIT, "one ", WAIT, "two ", WAIT, "three"),
             "twice": (WAIT, "One.", EXTRA[form], "Two."),
         }.items()
     },
@@ -105,7 +106,7 @@ def play(row: Answer, chat: str, script: str) -> None:
 
 def _take(a: Producer, chat: str, step: str | Chunk) -> None:
     if step is WAIT:
-        assert gates[chat].wait(TIMEOUT)
+        assert gates[chat].acquire(timeout=TIMEOUT)
     elif step is FAIL:
         raise RuntimeError("a secret of the site")
     elif isinstance(step, str):
@@ -122,7 +123,9 @@ def ask(request: HttpRequest, form: str) -> HttpResponse:
     script = message["parts"][0]["text"] if form == "ui" else message["content"]
     row = begin(f"script:{chat}", form=form)
     threading.Thread(target=play, args=(row, chat, script)).start()
-    return response(request, row)
+    reply = response(request, row)
+    reply["answer-id"] = str(row.pk)
+    return reply
 
 
 def resume(request: HttpRequest, form: str, chat: str) -> HttpResponse:
@@ -133,7 +136,7 @@ def resume(request: HttpRequest, form: str, chat: str) -> HttpResponse:
 @csrf_exempt
 def go(request: HttpRequest, chat: str) -> HttpResponse:
     """Let the script of a chat go on."""
-    gates[chat].set()
+    gates[chat].release()
     return HttpResponse()
 
 

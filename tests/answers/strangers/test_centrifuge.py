@@ -1,0 +1,81 @@
+"""centrifuge-js of both generations: an answer is a channel with publications as in any other."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.conftest import connection_token
+from tests.js_builds import JSON, Build
+from tests.js_client import Driver, FindNode, JsClient, open_driver
+from tests.js_next import JSON_5, open_next
+from tests.server import Server, wait_until
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.js_fixtures"]
+
+
+@pytest.fixture
+async def proxy(site: Server) -> AsyncIterator[TcpProxy]:
+    """A proxy in front of the site."""
+    async with TcpProxy(site.socket) as proxy:
+        yield proxy
+
+
+@pytest.fixture
+async def driver(node_process: FindNode) -> AsyncIterator[Driver]:
+    """Holds the client of this test."""
+    async with open_driver(node_process(JSON)) as opened:
+        yield opened
+
+
+async def opened(driver: Driver, build: Build, url: str) -> JsClient:
+    if build.generation == 2:
+        return await open_next(driver, build, url)
+    return await driver.client(build, url, token=connection_token("17"))
+
+
+async def received(client: JsClient, channel: str, until: str) -> list[Any]:
+    """The chunks of the next publications, up to one of this type."""
+    chunks: list[Any] = []
+    async with asyncio.timeout(20):
+        while until not in [each["type"] for each in chunks]:
+            chunks += await client.publication(channel)
+    return chunks
+
+
+@pytest.mark.parametrize("build", [JSON, JSON_5], ids=["2.8", "5.8"])
+async def test_text_is_whole_for_a_client_that_was_away(
+    driver: Driver, build: Build, site: Server, proxy: TcpProxy, unique: str
+) -> None:
+    client = await opened(driver, build, proxy.url)
+    await client.connect()
+    message = {"role": "user", "parts": [{"type": "text", "text": "steps"}]}
+    async with httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as http:
+        asked = {"id": unique, "messages": [message]}
+        async with http.stream("POST", "/scripts/ui", json=asked) as response:
+            channel = f"answer:{response.headers['answer-id']}"
+        await client.subscribe(channel)
+        await http.post(f"/go/{unique}")
+        chunks = await received(client, channel, "text-delta")
+        async with client.away(proxy):
+            await http.post(f"/go/{unique}")
+            await http.post(f"/go/{unique}")
+            await asyncio.to_thread(wait_until, lambda: "finish" in kinds(site, channel))
+        await client.recovered(channel)
+        chunks += await received(client, channel, "finish")
+
+    await client.error("rpc", method="", data=None)  # answered after all that was sent before
+    assert client.unread("publication" if build.generation == 2 else "publish", channel) == []
+    assert "".join(each.get("delta", "") for each in chunks) == "one two three"
+    assert [each["type"] for each in chunks][-2:] == ["text-end", "finish"]
+
+
+def kinds(site: Server, channel: str) -> list[str]:
+    """The types of the chunks in a channel."""
+    publications = site.api("history", channel=channel)["result"]["publications"]
+    return [chunk["type"] for each in publications for chunk in each["data"]]
