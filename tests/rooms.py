@@ -140,7 +140,7 @@ DJANGO_SIDE = (
 )
 
 ROOMS_OF_APPS = (
-    *(f"realtime.answers.{name}" for name in ("forms", "http", "producer", "sweeper")),
+    *(f"realtime.answers.{name}" for name in ("forms", "http", "mcp", "producer", "sweeper")),
     "realtime.live.rows",
     "realtime.live.rows.follows",
     "realtime.pending.invalid_rows",
