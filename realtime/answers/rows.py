@@ -125,6 +125,11 @@ def unended_one(row: Answer) -> QuerySet[Answer]:
     return Answer.objects.using(database()).filter(pk=row.pk, status__in=UNENDED)
 
 
+def leave(row: Answer, error: str) -> None:
+    """Have the sweeper end an answer."""
+    unended_one(row).update(producer="", error=error)
+
+
 def announce(row: Answer) -> None:
     """Tell the subscribers of a channel of an answer there, after the commit."""
     durable = row.has_ended and serving.row_writer is not None
@@ -175,15 +180,17 @@ def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answ
                 producer="",
                 ended=timezone.now(),
             )
-            row = fetch(row.pk) or ended  # it may have been deleted, with its user
+            row = fetch(row.pk) or ended
             if changed:
                 _call_hook(row)
                 announce(row)
     except Error:
-        unended_one(row).update(producer="")
+        leave(row, error)
         raise
     if changed:
         promote(row.channel)
+    elif row is ended:  # the row was deleted, with its user
+        history_remove(row.own_channel)
     return row
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 from django.apps import apps
@@ -10,7 +11,7 @@ from django.db import transaction
 from django.db.models.signals import post_delete
 
 from realtime.answers import permission, rows, stream
-from realtime.answers.models import CHANNEL, UNENDED, Answer, Status, database
+from realtime.answers.models import CHANNEL, Answer, Status, database
 from realtime.answers.sweeper import AnswerSweeper
 from realtime.config import parts
 from realtime.config.channel_options import ChannelOptions
@@ -19,8 +20,10 @@ from realtime.errors import BadRequest, EngineUnavailable
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import RPCRequest, SubscribeRequest
 from realtime.hooks.site_values import user_id
-from realtime.server_api.queries import position
+from realtime.server_api.queries import history_remove, position
 from realtime.serving import serving
+
+logger = logging.getLogger("realtime.answers")
 
 NAMESPACE = CHANNEL.rstrip(":")
 
@@ -44,7 +47,9 @@ def install() -> None:
     registry.methods.setdefault("realtime.stop", stop)
     serving.apps.append(AnswerSweeper())
     if apps.is_installed("django.contrib.auth"):
-        post_delete.connect(_user_deleted, sender=get_user_model(), dispatch_uid=__name__)
+        for model in apps.get_models():  # proxies of the user model among them
+            if issubclass(model, get_user_model()):
+                post_delete.connect(_user_deleted, sender=model, dispatch_uid=__name__)
 
 
 def describe(request: RPCRequest) -> dict[str, Any]:
@@ -97,12 +102,14 @@ def _user_deleted(instance: Any, using: str, **_: Any) -> None:
         return
 
     def delete() -> None:
-        mine = Answer.objects.using(database()).filter(user=user)
-        for row in mine.filter(status__in=UNENDED):
+        for row in Answer.objects.using(database()).filter(user=user):
             try:
-                stream.end(row, Status.STOPPED)
+                if not row.has_ended:
+                    stream.end(row, Status.STOPPED)
+                elif row.position >= 0:
+                    history_remove(row.own_channel)
             except EngineUnavailable:
-                continue  # the sweeper ends it, and a later look deletes it
-        mine.delete()
+                logger.warning("Chunks of answers of a deleted user stay for a day at most")
+            row.delete()
 
     transaction.on_commit(delete, using=using, robust=True)
