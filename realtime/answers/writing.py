@@ -14,6 +14,7 @@ from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from asgiref.sync import sync_to_async
+from django.db import transaction
 from django.utils import timezone
 
 from realtime.answers import flusher as flushing
@@ -48,6 +49,7 @@ def answer(
         Stopped: the answer has ended before it began.
         Busy: another answer is under way.
         LookupError: there is no such answer, or another process writes it.
+        RuntimeError: a transaction is under way.
         NotServing: with the memory engine, in a process that serves no clients.
         EngineUnavailable: the engine is away.
     """
@@ -120,9 +122,11 @@ def _start(row: Answer) -> Producer:
     flushing.flusher.add(producer)
     try:
         queued = Answer.objects.using(database()).filter(pk=row.pk, status=Status.QUEUED)
-        changed = queued.update(
-            status=Status.STREAMING, producer=flushing.flusher.uid, began=timezone.now()
-        )
+        # a transaction would hold the lock of the row for as long as the model runs
+        with transaction.atomic(using=database(), durable=True):
+            changed = queued.update(
+                status=Status.STREAMING, producer=flushing.flusher.uid, began=timezone.now()
+            )
         row.refresh_from_db(using=database())
         if changed:
             return producer
