@@ -16,7 +16,7 @@ import logging
 from datetime import timedelta
 from functools import partial
 
-from django.db import DatabaseError
+from django.db import DatabaseError, DataError, IntegrityError
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -119,7 +119,7 @@ class AnswerSweeper:
         try:
             rows.end(row, status, error)
             self._failed.discard(str(row.pk))
-        except Error as failure:  # `answer_end` failed, and has its traceback in the log
+        except (Error, DataError, IntegrityError) as failure:  # one row must not keep the others
             if str(row.pk) not in self._failed:
                 self._failed.add(str(row.pk))
                 logger.error("Answer %s could not be ended, trying again: %s", row.pk, failure)
@@ -144,6 +144,7 @@ class AnswerSweeper:
             old = (
                 Answer.objects.using(database())
                 .filter(ended__lt=timezone.now() - timedelta(seconds=keep))
+                .filter(position__lt=0)  # its chunks have left the engine
                 .exclude(status__in=UNENDED)
             )
             found = list(old.values_list("pk", flat=True)[:AT_ONCE])
