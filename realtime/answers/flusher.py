@@ -27,6 +27,8 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Protocol
 
+from django.db import DatabaseError
+
 from realtime.answers import stream
 from realtime.answers.models import Answer
 from realtime.cluster.member import Member, NewPublication
@@ -88,6 +90,8 @@ class AnswerFlusher:
         self._wanted = threading.Event()
         self._lease_until = 0.0
         self._outage = Outage()
+        self._saver = threading.Thread()
+        self._outage_of_rows = Outage()
 
     def add(self, producer: Publishing) -> None:
         """Publish for a producer from now on.
@@ -97,6 +101,10 @@ class AnswerFlusher:
             EngineUnavailable: the engine is away.
         """
         self._renew()
+        self.keep(producer)
+
+    def keep(self, producer: Publishing) -> None:
+        """Work for a producer, whether the engine is there or not."""
         with self._lock:
             self._producers.add(producer)
             if self._thread is None or not self._thread.is_alive():
@@ -152,10 +160,21 @@ class AnswerFlusher:
             for (producer, _), outcome in zip(ready, outcomes, strict=True):
                 producer.published(outcome, time.monotonic())
         self._look([each for each in producers if each.is_silent(now)])
-        for producer in producers:
-            if producer.wants_saving:
-                with own_connections():
+        saving = [each for each in producers if each.wants_saving]
+        if saving and not self._saver.is_alive():
+            self._saver = threading.Thread(target=self._save, args=(saving,), daemon=True)
+            self._saver.start()
+
+    def _save(self, producers: Sequence[Publishing]) -> None:
+        """Save producers in a thread of its own: a database that hangs delays no publication."""
+        try:
+            with own_connections():
+                for producer in producers:
                     producer.save()
+        except DatabaseError as error:
+            if self._outage_of_rows.begins():
+                logger.warning("Rows of answers wait: %s", error)
+            time.sleep(LOOK)
 
     def _look(self, silent: Sequence[Publishing]) -> None:
         """Look whether answers that have written nothing for a while have ended."""

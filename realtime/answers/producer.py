@@ -15,7 +15,9 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from asgiref.sync import sync_to_async
+from django.db import DatabaseError
 
 from realtime.answers import flusher as flushing
 from realtime.answers import forms, rows, stream
@@ -125,6 +127,9 @@ class Producer:
         self._metadata: Any = None
         self._error: Exception | None = None
         self._inputs_after: int | None = None
+        self._is_left = False
+        """Whether the sweeper has to end the row, which the database does not know yet."""
+        self._reason = ""
         self._max_bytes = sources.current().answers_max_size
 
     # what sites use
@@ -155,7 +160,7 @@ class Producer:
                 self._blocks += 1
                 self._block = f"{self.id}-{self._blocks}"
             chunks = forms.words(self._form, self._block, text, opens=opens)
-            self._add(chunks, len(text))
+            self._add(chunks, len(text.encode()))
 
     def send(self, chunk: Any) -> None:
         """Add a chunk of the form: an object or a model of pydantic. It waits for nothing.
@@ -174,8 +179,7 @@ class Producer:
             return
         if self._form.name == "ui" and chunk == {"type": "done"}:
             return  # pydantic-ai's "[DONE]"
-        chunk = forms.clean(chunk)
-        size = len(to_payload(chunk).json)
+        chunk, size = _plain(chunk)
         with self._lock:
             self._check()
             if forms.type_of(chunk) in self._form.ends:
@@ -192,8 +196,7 @@ class Producer:
 
     def finish(self, metadata: Any = None) -> None:
         """Give the end metadata, which readers get with it."""
-        to_payload(metadata)
-        self._metadata = metadata
+        self._metadata, _ = _plain(metadata)
 
     def inputs(self) -> list[Any]:
         """Return what the user published into the channel since the last call, or since the begin.
@@ -202,12 +205,16 @@ class Producer:
             NotAvailable: the channel keeps no history.
             EngineUnavailable: the engine is away.
         """
+        if not self.row.user:
+            return []
         if self._inputs_after is None:
             found = history(self.channel, limit=INPUTS, reverse=True)
             own = [
                 each["offset"]
                 for each in found
-                if isinstance(each["data"], dict) and each["data"].get("answer") == self.id
+                if "info" not in each
+                and isinstance(each["data"], dict)
+                and each["data"].get("answer") == self.id
             ]
             begin = min(own, default=0)
             found = [each for each in reversed(found) if each["offset"] > begin]
@@ -299,10 +306,14 @@ class Producer:
     def wants_saving(self) -> bool:
         """Whether the row should get what there is."""
         is_due = self._lost or self._count - self._saved >= SAVE_AFTER
-        return is_due and self._under_way is None and self._error is None
+        return self._is_left or (is_due and self._under_way is None and self._error is None)
 
     def save(self) -> None:
-        """Write what there is into the row."""
+        """Write what there is into the row, or leave the row to the sweeper."""
+        if self._is_left:
+            rows.leave(self.row, self._reason)
+            flushing.flusher.remove(self)
+            return
         with self._lock:
             if self._under_way is not None or self._error is not None:
                 return
@@ -311,9 +322,13 @@ class Producer:
             row = self.row
             row.keep(list(self._chunks))
             row.position, row.epoch = self._offset, self._epoch
-        rows.unended_one(row).update(
-            text=row.text, parts=row.parts, position=row.position, epoch=row.epoch
-        )
+        try:
+            rows.unended_one(row).update(
+                text=row.text, parts=row.parts, position=row.position, epoch=row.epoch
+            )
+        except DatabaseError:
+            self._lost = True
+            raise
 
     # inside
 
@@ -343,6 +358,7 @@ class Producer:
         Raises:
             EngineUnavailable: the engine is away; the sweeper ends the answer when it is back.
             InternalError: the site's `answer_end` failed; the sweeper calls it again.
+            DatabaseError: the database is away; the sweeper ends the row when it is back.
         """
         try:
             with self._idle:
@@ -356,14 +372,25 @@ class Producer:
             else:
                 content = stream.end(self.row, status)
                 status, chunks = content.end or status, content.chunks
+            rows.settle(self.row, status, chunks, error)
         except (EngineUnavailable, NotServing):
-            rows.unended_one(self.row).update(
-                producer="", error=error or "the engine was away at the end"
-            )
+            self._leave(error or "the engine was away at the end")
+            raise
+        except DatabaseError:
+            self._leave(error)
             raise
         finally:
-            flushing.flusher.remove(self)
-        rows.settle(self.row, status, chunks, error)
+            if not self._is_left:
+                flushing.flusher.remove(self)
+
+    def _leave(self, reason: str) -> None:
+        """Leave the row to the sweeper: now, or when the database is back."""
+        try:
+            rows.leave(self.row, reason)
+        except DatabaseError:
+            self._is_left, self._reason = True, reason
+            self._fail(Stopped("the answer has ended"))
+            flushing.flusher.keep(self)
 
     def _publish_end(self, status: str) -> bool:
         """Publish what waits, and the end. Return whether the engine is known to have it."""
@@ -386,3 +413,9 @@ class Producer:
         if is_kept:
             self._chunks += last
         return is_kept
+
+
+def _plain(value: Any) -> tuple[Any, int]:
+    """Return a value as readers and rows get it, and its bytes as JSON."""
+    text = to_payload(forms.clean(value)).json
+    return msgspec.json.decode(text), len(text)

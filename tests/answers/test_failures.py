@@ -1,0 +1,151 @@
+"""Answers whose content, database or users give trouble."""
+
+from __future__ import annotations
+
+import uuid
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+from django.contrib.auth import get_user_model
+from django.db import DatabaseError, IntegrityError, transaction
+from django.db.models import QuerySet
+from django.utils.translation import gettext_lazy
+
+import realtime
+from realtime import hooks
+from realtime.answers import answer, begin, rows
+from realtime.answers.models import Answer, Status
+from realtime.answers.sweeper import KEEP_STREAM, AnswerSweeper
+from realtime.config import sources
+from tests.answers.test_rows import channel, data, ended_ago, statuses
+from tests.server import wait_until
+
+pytestmark = [
+    pytest.mark.usefixtures("over_redis"),
+    pytest.mark.django_db(transaction=True),
+]
+
+OF_DJANGO: dict[str, tuple[Any, Any]] = {
+    "lazy": (gettext_lazy("Yes"), "Yes"),
+    "time": (datetime(2026, 1, 2, tzinfo=UTC), "2026-01-02T00:00:00Z"),
+    "uuid": (uuid.UUID(int=1), str(uuid.UUID(int=1))),
+}
+
+
+@pytest.mark.parametrize("form", ["ui", "events"])
+@pytest.mark.parametrize("kind", OF_DJANGO)
+def test_chunk_with_a_value_of_django_is_kept(form: str, kind: str) -> None:
+    value, kept = OF_DJANGO[kind]
+    with answer(channel(), form=form) as a:
+        a.send({"type": "data-x", "data": value})
+
+    row = Answer.objects.get(pk=a.id)
+    assert row.status == Status.COMPLETE
+    assert {"type": "data-x", "data": kept} in row.parts
+
+
+@pytest.mark.parametrize("kind", OF_DJANGO)
+def test_metadata_with_a_value_of_django_are_kept(kind: str) -> None:
+    value, kept = OF_DJANGO[kind]
+    with answer(channel()) as a:
+        a.finish({"value": value, "half": "\ud83d"})
+
+    finish = Answer.objects.get(pk=a.id).parts[-1]
+    assert finish["messageMetadata"] == {"value": kept, "half": "\ufffd"}
+
+
+@pytest.mark.parametrize("is_back_at_once", [True, False])
+def test_row_follows_the_end_when_the_database_is_back(
+    is_back_at_once: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row, original, calls = begin(channel(), form="text"), rows.unended_one, []
+
+    def away(asked: Answer) -> QuerySet[Answer]:
+        calls.append(asked)
+        if is_back_at_once and len(calls) > 1:
+            return original(asked)
+        raise DatabaseError("away")
+
+    def write() -> None:
+        with answer(id=row.pk) as a:
+            a.write("text")
+            monkeypatch.setattr(rows, "unended_one", away)
+
+    def has_ended() -> bool:
+        AnswerSweeper().sweep()
+        return statuses(row) == ["complete"]
+
+    with answer(channel()):  # the process stays one that writes answers
+        with pytest.raises(DatabaseError):
+            write()
+        monkeypatch.setattr(rows, "unended_one", original)
+        wait_until(has_ended)
+    row.refresh_from_db()
+    assert row.text == "text"
+
+
+def test_row_that_the_database_refuses_keeps_no_other_waiting(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    bad, good = begin(channel()), begin(channel())
+    Answer.objects.update(status=Status.STREAMING)
+    original = rows.settle
+
+    def settle(row: Answer, *arguments: Any) -> Answer:
+        if row.pk == bad.pk:
+            raise IntegrityError("CHECK constraint failed")
+        return original(row, *arguments)
+
+    monkeypatch.setattr(rows, "settle", settle)
+    AnswerSweeper().sweep()
+    assert statuses(bad, good) == ["streaming", "interrupted"]
+
+
+def test_answer_is_not_written_inside_a_transaction() -> None:
+    row = begin(channel())
+    with transaction.atomic(), pytest.raises(RuntimeError, match="durable"), answer(id=row.pk):
+        pass
+    assert statuses(row) == ["queued"]
+
+
+def test_text_of_a_deleted_user_leaves_the_engine() -> None:
+    user = get_user_model().objects.create(username="going")
+    with answer(channel(), user=user, form="text") as a:
+        a.write("secret")
+    with answer(channel(), user=user, form="text") as running:
+        running.write("secret")
+        user.delete()
+    assert data(a.row.own_channel) == data(running.row.own_channel) == []
+
+
+def test_chunks_leave_the_engine_before_their_row_is_deleted() -> None:
+    sources.configuration.override(**sources.configuration._overrides, answers_keep=1)
+    with answer(channel(), form="text") as a:
+        a.write("text")
+    ended_ago(a.row, timedelta(seconds=2))
+    AnswerSweeper().sweep()
+    assert Answer.objects.filter(pk=a.id).exists()
+
+    ended_ago(a.row, KEEP_STREAM)
+    AnswerSweeper().sweep()
+    assert not Answer.objects.filter(pk=a.id).exists()
+    assert data(a.row.own_channel) == []
+
+
+def test_size_of_an_answer_is_counted_in_bytes() -> None:
+    sources.configuration.override(**sources.configuration._overrides, answers_max_size=100)
+    with answer(channel(), form="text") as a:
+        a.write("\u20ac" * 33)
+        with pytest.raises(realtime.answers.AnswerFailed):
+            a.write("\u20ac")
+
+
+def test_hook_that_is_a_coroutine_saves_with_the_end() -> None:
+    @hooks.answer_end("chat:{pk}")
+    async def save(row: Answer) -> None:
+        await Answer.objects.filter(pk=row.pk).aupdate(error="saved")
+
+    with answer(channel(), form="text") as a:
+        a.write("text")
+    assert Answer.objects.get(pk=a.id).error == "saved"
