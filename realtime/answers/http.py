@@ -20,21 +20,21 @@ from functools import partial
 from typing import Any
 
 import msgspec
-from asgiref.sync import sync_to_async
+from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
 from django.http import HttpRequest, HttpResponse
 from django.utils.html import escape
 
 from realtime.answers import forms, permission, rows
 from realtime.answers.models import Answer
 from realtime.config import sources
-from realtime.errors import EngineUnavailable, NotServing
+from realtime.errors import Disconnect, EngineUnavailable, Error, NotServing, UnrecoverablePosition
 from realtime.hooks.requests import SubscribeRequest
-from realtime.hooks.runner import own_connections
 from realtime.hooks.site_values import user_id
 from realtime.node.reader import PublicationsLost
 from realtime.pages import page_config
 from realtime.server_api.arguments import Position
 from realtime.server_api.listening import listen
+from realtime.server_api.queries import ahistory
 from realtime.transports.asgi import Receive, Send
 from realtime.transports.handover import HANDOVER, Handover
 from realtime.transports.streaming.response import STREAM_HEADERS
@@ -98,8 +98,12 @@ def resume_response(request: HttpRequest, channel: str) -> HttpResponse:
     unended = rows.unended(channel)
     if not unended:
         return HttpResponse(status=204)
-    permission.check_read(unended[-1], read_request(request, unended[-1]))
-    return response(request, unended[-1])
+    row = next((each for each in unended if each.busy), unended[-1])  # others wait for this one
+    try:
+        permission.check_read(row, read_request(request, row))
+    except (Error, Disconnect):
+        raise DjangoPermissionDenied from None
+    return response(request, row)
 
 
 def read_request(request: HttpRequest, row: Answer) -> SubscribeRequest:
@@ -121,26 +125,31 @@ class AnswerEvents:
         self.row = row
         self._as_html = as_html
 
-    def of(self, chunks: Iterable[Any], position: Position | None = None) -> bytes:
-        """Return the events of chunks; the last of them has the ID of the position."""
-        if self._as_html or self.row.form == "text":
+    def of(
+        self, chunks: Iterable[Any], position: Position | None = None, end: str | None = None
+    ) -> bytes:
+        """Return the events of chunks; the last event has the ID of the position, or of the end.
+
+        Args:
+            end: the status, if nothing follows.
+        """
+        is_text = self._as_html or self.row.form == "text"
+        if is_text:
             text = forms.text_of(self.row.of_form, chunks)
             events = [_lines(escape(text) if self._as_html else text)] if text else []
         else:
             events = [b"data: %b\n" % _json(chunk) for chunk in chunks]
-        if events and position is not None:
-            events[-1] = b"id: %d.%b\n%b" % (
-                position.offset,
-                position.epoch.encode(),
-                events[-1],
-            )
+        if end is not None:
+            if is_text or self.row.form == "events":
+                events.append(b"event: end\ndata: %b\n" % end.encode())
+            elif self.row.form == "ui":
+                events.append(b"data: [DONE]\n")
+            events = events or [b""]
+            events[-1] = b"id: %b\n%b" % (OVER.encode(), events[-1])
+        elif events and position is not None:
+            mark = b"%d.%b" % (position.offset, position.epoch.encode())
+            events[-1] = b"id: %b\n%b" % (mark, events[-1])
         return b"".join(b"%b\n" % event for event in events)
-
-    def end(self, status: str) -> bytes:
-        """Return the last event."""
-        if self._as_html or self.row.form in ("text", "events"):
-            return b"id: %b\nevent: end\ndata: %b\n\n" % (OVER.encode(), status.encode())
-        return b"data: [DONE]\n\n" if self.row.form == "ui" else b""
 
 
 async def _serve(
@@ -191,38 +200,41 @@ async def _gone(receive: Receive) -> None:
 
 async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerator[bytes]:
     """Yield the events of an answer: those of the row, then those of its channel."""
-    row = events.row
-    if since is None and row.has_ended:
-        yield events.of(row.chunks()) + events.end(row.status)
-        return
-    begin: Position | int
-    if since is not None:
-        begin = since
-    else:
-        begin = Position(row.position, row.epoch) if row.epoch else 0
-        if chunks := row.chunks():
-            yield events.of(chunks)
+    row, begin = events.row, since
+    if begin is None and row.epoch:
+        begin = Position(row.position, row.epoch)
+    part: bytes | None = None
     try:
-        async for publication in listen(row.own_channel, since=begin):
+        if row.has_ended:
+            yield await _rest(events, since)
+            return
+        if since is None and (part := events.of(row.chunks(), begin) or None):
+            yield part
+        async for publication in listen(row.own_channel, since=begin or 0):
             chunks = forms.chunks_of(row.of_form, publication.data)
-            position = Position(publication.offset, publication.epoch)
             end = (publication.tags or {}).get(forms.END)
-            part = events.of(chunks, position)
-            yield part + events.end(end) if end else part
+            part = events.of(chunks, Position(publication.offset, publication.epoch), end)
+            yield part
             if end:
                 return
     except PublicationsLost:
-        row = await sync_to_async(_reread, thread_sensitive=False)(row)
-        if row.has_ended and since is None:
-            logger.debug("The stream of answer %s was lost; its readers come back", row.pk)
-    except EngineUnavailable as error:
+        if part is None:  # coming back with this position helps nobody
+            yield events.of((), end=row.status)
+    except (EngineUnavailable, NotServing) as error:
         logger.info("A reader of answer %s has to come back: %s", row.pk, error)
 
 
-def _reread(row: Answer) -> Answer:
-    with own_connections():
-        row.refresh_from_db()
-    return row
+async def _rest(events: AnswerEvents, since: Position | None) -> bytes:
+    """Return the events of an answer that has ended: all of them, or those after a position."""
+    row = events.row
+    if since is None:
+        return events.of(row.chunks(), end=row.status)
+    try:
+        missed = await ahistory(row.own_channel, since=since)
+    except UnrecoverablePosition:
+        missed = []
+    chunks = (chunk for each in missed for chunk in forms.chunks_of(row.of_form, each["data"]))
+    return events.of(chunks, end=row.status)
 
 
 def position_of(text: str) -> Position | None:

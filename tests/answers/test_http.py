@@ -48,7 +48,7 @@ def site(
         tmp_path_factory,
         server=request.param,
         environment=environment,
-        namespaces=[CHAT],
+        namespaces=[CHAT, CLOSED],
         client_anonymous=True,
     )
     yield server

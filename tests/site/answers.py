@@ -29,23 +29,25 @@ def write(row: Answer, count: int, pause: float) -> None:
 
 
 @csrf_exempt
-def ask(request: HttpRequest, pk: str) -> HttpResponse:
+def ask(request: HttpRequest, pk: str, namespace: str = "chat") -> HttpResponse:
     """Begin an answer of `count` words; respond with it, or with its ID."""
     user = request.GET.get("user", "") or request.user
     given: dict[str, Any] = {"user": user, "form": request.GET.get("form", "ui")}
-    row = begin(f"chat:{pk}", if_busy="stop", **given)
+    row = begin(f"{namespace}:{pk}", if_busy="stop", **given)
     count, pause = int(request.GET["count"]), float(request.GET.get("pause", "0.01"))
     threading.Thread(target=write, args=(row, count, pause)).start()
     return JsonResponse({"id": str(row.pk)}) if "id" in request.GET else response(request, row)
 
 
-def stream(request: HttpRequest, pk: str) -> HttpResponse:
+def stream(request: HttpRequest, pk: str, namespace: str = "chat") -> HttpResponse:
     """Respond with the answer that is under way in a chat."""
-    return resume_response(request, f"chat:{pk}")
+    return resume_response(request, f"{namespace}:{pk}")
 
 
 urlpatterns = [
     path("chat/<pk>", ask),
     path("chat/<pk>/stream", stream),
+    path("closed/<pk>", ask, {"namespace": "closed"}),
+    path("closed/<pk>/stream", stream, {"namespace": "closed"}),
     path("answers/", include("realtime.answers.urls")),
 ]
