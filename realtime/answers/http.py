@@ -221,7 +221,7 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
         if part is None:  # coming back with this position helps nobody
             yield events.of((), end=row.status)
     except (EngineUnavailable, NotServing) as error:
-        logger.info("A reader of answer %s has to come back: %s", row.pk, error)
+        logger.debug("A reader of answer %s has to come back: %s", row.pk, error)
 
 
 async def _rest(events: AnswerEvents, since: Position | None) -> bytes:

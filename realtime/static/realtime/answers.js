@@ -236,16 +236,18 @@ export async function* answers(client, channel) {
     const known = new Map();
     // where history cannot be read, the answers are those that begin from now on
     const before = await client.history(channel, { limit: LOOK_BACK, reverse: true }).catch(() => []);
-    for (const { data } of before.reverse()) {
-      if (data?.answer) known.set(data.answer, data.status);
+    for (const { data, info } of before.reverse()) {
+      if (!info && data?.answer) known.set(data.answer, data.status);
     }
     for (const [id, status] of known) if (UNENDED.includes(status)) yield { id, status };
     for (;;) {
-      const next = waiting.shift()?.data;
-      if (next?.answer && known.get(next.answer) !== next.status) {
+      const publication = waiting.shift();
+      const next = publication?.data;
+      // what a client publishes has `info`, and is no answer
+      if (!publication?.info && next?.answer && known.get(next.answer) !== next.status) {
         known.set(next.answer, next.status);
         yield { id: next.answer, status: next.status };
-      } else if (next === undefined) {
+      } else if (publication === undefined) {
         if (error) throw error;
         await new Promise((resolve) => (wake = () => resolve(null)));
       }

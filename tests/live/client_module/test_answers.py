@@ -137,3 +137,25 @@ async def test_unknown_answer_and_one_of_another_are_errors(
     answer_id = begun(server, unique, 3, user=18)
     stop = "return answer(client, args[0]).stop()"
     assert await page.error(stop, answer_id) == 103
+
+
+async def test_publications_of_clients_are_no_answers(
+    server: Server, page: ClientPage, unique: str
+) -> None:
+    await page.connected(server.socket)
+    script = """
+        const { answers } = await import("/static/realtime/answers.js");
+        const name = `chat:${args[0]}`;
+        await client.publish(name, { answer: "before", status: "queued" });
+        window.seen = [];
+        (async () => {
+          for await (const each of answers(client, name)) seen.push(each.id);
+        })();
+        await client.channel(name).publish({ answer: "after", status: "queued" });
+    """
+    await page.run(script, unique)
+    own = begun(server, unique, 3)
+    seen = await page.run(
+        "while (seen.length < 2) await new Promise((go) => setTimeout(go, 5)); return seen"
+    )
+    assert seen == [own, own]
