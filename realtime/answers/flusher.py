@@ -87,7 +87,6 @@ class AnswerFlusher:
         self._lock = threading.Lock()
         self._producers: set[Publishing] = set()
         self._thread: threading.Thread | None = None
-        self._wanted = threading.Event()
         self._lease_until = 0.0
         self._outage = Outage()
         self._saver = threading.Thread()
@@ -107,12 +106,11 @@ class AnswerFlusher:
         """Work for a producer, whether the engine is there or not."""
         with self._lock:
             self._producers.add(producer)
-            if self._thread is None or not self._thread.is_alive():
+            if self._thread is None:
                 self._thread = threading.Thread(
                     target=self._run, name="realtime-answers", daemon=True
                 )
                 self._thread.start()
-        self._wanted.set()
 
     def remove(self, producer: Publishing) -> None:
         """Publish nothing more for a producer."""
@@ -131,24 +129,24 @@ class AnswerFlusher:
         self._lease_until = began + LEASE
 
     def _run(self) -> None:
-        while True:
-            self._wanted.wait()
-            self._wanted.clear()
-            while producers := self._begun():
-                began = time.monotonic()
-                try:
-                    self._tick(producers, began)
-                    self._outage = Outage()
-                except Exception as error:  # a defect here must not end every answer untold
-                    is_known = isinstance(error, EngineUnavailable | NotServing | Error)
-                    if self._outage.begins():
-                        logger.warning("Answers wait: %s", error, exc_info=not is_known)
-                    for producer in producers:
-                        producer.check_away(time.monotonic())
-                time.sleep(max(TICK - (time.monotonic() - began), TICK / 10))
+        while producers := self._begun():
+            began = time.monotonic()
+            try:
+                self._tick(producers, began)
+                self._outage = Outage()
+            except Exception as error:  # a defect here must not end every answer untold
+                is_known = isinstance(error, EngineUnavailable | NotServing | Error)
+                if self._outage.begins():
+                    logger.warning("Answers wait: %s", error, exc_info=not is_known)
+                for producer in producers:
+                    producer.check_away(time.monotonic())
+            time.sleep(max(TICK - (time.monotonic() - began), TICK / 10))
 
     def _begun(self) -> list[Publishing]:
+        """Return the producers; without any, the thread is about to end."""
         with self._lock:
+            if not self._producers:
+                self._thread = None
             return list(self._producers)
 
     def _tick(self, producers: Sequence[Publishing], now: float) -> None:
