@@ -219,11 +219,20 @@ def joined(form: Form, chunks: Sequence[Chunk]) -> list[Chunk]:
     return join_chunks(chunks) if form.is_wrapped else list(chunks)
 
 
-def clean(value: Any) -> Any:
+MAX_DEPTH = 28
+"""Levels of a chunk. MariaDB keeps no JSON of more than 32."""
+
+
+def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
     """Return a value as databases and UTF-8 can keep it: models may write NUL and half characters.
 
     Both become the replacement character.
+
+    Raises:
+        TypeError: the value has more than `depth` levels.
     """
+    if depth < 0:
+        raise TypeError(f"a chunk is nested in {MAX_DEPTH} levels at most")
     match value:
         case str():
             text = value.replace("\0", "\ufffd") if "\0" in value else value
@@ -233,8 +242,8 @@ def clean(value: Any) -> Any:
                 text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
             return text
         case Mapping():
-            return {clean(str(key)): clean(each) for key, each in value.items()}
+            return {clean(str(key)): clean(each, depth - 1) for key, each in value.items()}
         case list() | tuple():
-            return [clean(each) for each in value]
+            return [clean(each, depth - 1) for each in value]
         case _:
             return value

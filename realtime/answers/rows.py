@@ -127,7 +127,7 @@ def unended_one(row: Answer) -> QuerySet[Answer]:
 
 def leave(row: Answer, error: str) -> None:
     """Have the sweeper end an answer."""
-    unended_one(row).update(producer="", error=error)
+    unended_one(row).update(producer="", error=forms.clean(error))
 
 
 def announce(row: Answer) -> None:
@@ -170,12 +170,12 @@ def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answ
     try:
         with transaction.atomic(using=database()):
             ended = Answer(pk=row.pk, channel=row.channel, form=row.form, status=status)
-            ended.keep(forms.clean(chunks))
+            ended.keep(chunks)
             changed = unended_one(row).update(
                 status=status,
                 text=ended.text,
                 parts=ended.parts,
-                error=error,
+                error=forms.clean(error),
                 busy=None,
                 producer="",
                 ended=timezone.now(),

@@ -14,7 +14,7 @@ from django.utils.translation import gettext_lazy
 
 import realtime
 from realtime import hooks
-from realtime.answers import answer, begin, rows
+from realtime.answers import answer, begin, forms, rows
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, AnswerSweeper
 from realtime.config import sources
@@ -149,3 +149,29 @@ def test_hook_that_is_a_coroutine_saves_with_the_end() -> None:
     with answer(channel(), form="text") as a:
         a.write("text")
     assert Answer.objects.get(pk=a.id).error == "saved"
+
+
+def test_reason_that_no_database_keeps_does_not_keep_the_answer() -> None:
+    with pytest.raises(ValueError, match="half"), answer(channel()) as a:
+        raise ValueError("half \ud83d\0")
+    row = Answer.objects.get(pk=a.id)
+    assert (row.status, row.error) == (Status.FAILED, "ValueError: half \ufffd\ufffd")
+
+
+def nested(depth: int) -> Any:
+    value: Any = "text"
+    for number in range(depth):
+        value = [value] if number % 2 else {"a": value}
+    return value
+
+
+@pytest.mark.parametrize("depth", [forms.MAX_DEPTH + 1, 10_000])
+def test_chunk_that_is_nested_deeper_than_databases_keep_is_refused(depth: int) -> None:
+    with answer(channel(), form="events") as a:
+        a.send(nested(forms.MAX_DEPTH))
+        with pytest.raises(TypeError, match="nested"):
+            a.send(nested(depth))
+        with pytest.raises(TypeError, match="nested"):
+            a.finish(nested(depth))
+    row = Answer.objects.get(pk=a.id)
+    assert (row.status, row.parts) == (Status.COMPLETE, [nested(forms.MAX_DEPTH)])
