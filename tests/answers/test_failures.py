@@ -18,7 +18,7 @@ from realtime.answers import answer, begin, forms, rows
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, AnswerSweeper
 from realtime.config import sources
-from tests.answers.test_rows import channel, data, ended_ago, statuses
+from tests.answers.helpers import channel, data, ended_ago, statuses
 from tests.server import wait_until
 
 pytestmark = [

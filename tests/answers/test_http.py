@@ -7,67 +7,15 @@ import json
 import os
 import re
 import uuid
-from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
-import httpx
 import pytest
 from websockets.asyncio.client import connect
 
-from tests.conftest import start_server
-from tests.processes import run_python
-from tests.server import ROOT, Server, wait_until
-from tests.site.answers import WORDS
-
-CHAT = {
-    "name": "chat",
-    "history_size": 100,
-    "history_lifetime": 600,
-    "allow_subscribe_for_anonymous": True,
-}
-CLOSED = {"name": "closed", "history_size": 100, "history_lifetime": 600}
-
-
-def text_of(count: int) -> str:
-    return "".join(f"{WORDS[number % len(WORDS)]} {number} " for number in range(count))
-
-
-@pytest.fixture(scope="module", params=["daphne", "uvicorn"])
-def site(
-    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
-) -> Iterator[Server]:
-    """A site with answers, over the memory engine, with its workers in the serving process."""
-    database = tmp_path_factory.mktemp("answers") / "site.sqlite3"
-    environment = {"TEST_DATABASE": str(database), "TEST_APPS": "realtime.answers"}
-    settings = os.environ | {"DJANGO_SETTINGS_MODULE": "tests.settings"} | environment
-    done = run_python(["manage.py", "migrate", "-v0"], ROOT, settings, timeout=60)
-    assert done.returncode == 0, done.stderr
-    server = start_server(
-        tmp_path_factory,
-        server=request.param,
-        environment=environment,
-        namespaces=[CHAT, CLOSED],
-        client_anonymous=True,
-    )
-    yield server
-    server.discard()
-
-
-@asynccontextmanager
-async def browsing(site: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as client:
-        yield client
-
-
-async def begun(client: httpx.AsyncClient, count: int, **params: Any) -> str:
-    """Begin an answer that nobody reads. Return its ID."""
-    response = await client.post(
-        f"/chat/{uuid.uuid4().hex}", params={"count": count, "id": 1, **params}
-    )
-    answer_id: str = response.json()["id"]
-    return answer_id
+from tests.answers.helpers import begun, browsing, text_of
+from tests.server import Server, wait_until
 
 
 def chunks(body: str) -> list[Any]:

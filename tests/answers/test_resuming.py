@@ -8,10 +8,8 @@ import uuid
 
 import pytest
 
-from tests.answers.test_http import begun, browsing, site
+from tests.answers.helpers import begun, browsing
 from tests.server import Server
-
-__all__ = ["site"]
 
 TIMEOUT = 10
 
@@ -26,6 +24,8 @@ async def test_reader_who_comes_back_after_the_end_is_not_kept(
         address = f"/answers/{answer_id}/events"
         body = (await client.get(address)).text
         offset, epoch = re.findall(r"^id: (\d+)\.(.+)$", body, re.M)[-1]
+        while re.search(r"^id: \d", (await client.get(address)).text, re.M):
+            pass  # the row ends after the channel
         given = {
             "top": f"{int(offset) + 1}.{epoch}",
             "old": "1.gone",

@@ -31,6 +31,7 @@ from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, QUEUE_TIMEOUT, AnswerSweeper
 from realtime.config import sources
 from realtime.errors import InternalError, LimitExceeded, NotServing
+from tests.answers.helpers import channel, data, ended_ago, statuses
 
 pytestmark = [
     pytest.mark.usefixtures("over_redis"),
@@ -40,25 +41,9 @@ pytestmark = [
 WORDS = [f"word{number} " for number in range(50)]
 
 
-def channel() -> str:
-    return f"chat:{uuid.uuid4().hex}"
-
-
-def statuses(*rows: Answer) -> list[str]:
-    return [Answer.objects.get(pk=row.pk).status for row in rows]
-
-
-def data(name: str) -> list[Any]:
-    return [each["data"] for each in realtime.history(name)]
-
-
 def fail_after(a: Producer, text: str) -> None:
     a.write(text)
     raise ValueError("no such city")
-
-
-def ended_ago(row: Answer, ago: timedelta) -> None:
-    Answer.objects.filter(pk=row.pk).update(ended=timezone.now() - ago)
 
 
 @pytest.mark.parametrize("form", ["ui", "ag-ui", "text"])

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.answers.test_http import text_of
+from tests.answers.helpers import text_of
 from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.processes import run_python
 from tests.server import ROOT, Server
