@@ -128,9 +128,11 @@ class ListeningEars(Ears):
         connection = await open_connection(self.address)
         try:
             await connection.execute(f"LISTEN {quoted(self.address.schema)}".encode())
-        except (psycopg.Error, OSError) as error:
+        except BaseException as error:  # the task may be cancelled
             await connection.close()
-            raise self.address.unavailable(error) from None
+            if isinstance(error, psycopg.Error | OSError):
+                raise self.address.unavailable(error) from None
+            raise
         self._connection = connection
 
     async def _listen(self) -> None:

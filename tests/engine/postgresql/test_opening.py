@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import dataclasses
 from typing import Any
+from unittest.mock import AsyncMock, Mock
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
@@ -12,12 +14,15 @@ from realtime.config import sources
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing
 from realtime.engine.factory import Engines, answer_timeout, is_shared
+from realtime.engine.postgresql.database import LoopConnection
+from realtime.engine.postgresql.listening import ListeningEars
 from realtime.engine.postgresql.schema import create
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from realtime.serving import run_by_hand
 from tests.database_server import DatabaseServer
 from tests.engine.bench import KEPT, RecordingReceiver
+from tests.engine.postgresql_bench import PostgreSQLBench
 from tests.unit.parts import data, eventually
 
 
@@ -86,3 +91,23 @@ def test_database_of_another_kind_is_refused(alias: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(type(connections["default"]), "vendor", "sqlite")
     with pytest.raises(ImproperlyConfigured, match="'default' is sqlite"):
         sources.database_parameters(alias)
+
+
+async def test_connection_that_is_cancelled_on_its_way_to_listen_is_closed(
+    postgresql: PostgreSQLBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    reached = asyncio.Event()
+    opened: list[LoopConnection] = []
+
+    async def hang(connection: LoopConnection, _: bytes) -> None:
+        opened.append(connection)
+        reached.set()
+        await asyncio.Event().wait()
+
+    monkeypatch.setattr(LoopConnection, "execute", hang)
+    ears = ListeningEars(postgresql.address, AsyncMock(), AsyncMock(), (Mock(), Mock()))
+    opening = asyncio.ensure_future(ears.open())
+    await reached.wait()
+    opening.cancel()
+    await asyncio.wait([opening])
+    assert opened[0].closed
