@@ -25,7 +25,7 @@ FIELDS: Mapping[str, str] = {
 LOGGERS = tuple(
     f"realtime.{name}"
     for name in (
-        *("admin_panel", "api", "asgi", "client", "daphne", "engine", "hooks", "live"),
+        *("admin_panel", "answers", "api", "asgi", "client", "daphne", "engine", "hooks", "live"),
         *("logins", "monitoring", "node", "online", "outbox", "pages", "pending", "redis"),
         *("server_api", "supervisor", "tokens", "typed"),
     )

@@ -40,9 +40,9 @@ DATABASES = {
 DEFAULT_AUTO_FIELD = "django.db.models.BigAutoField"
 
 KEPT = {"history_size": 200, "history_lifetime": 3600, "history_recover": True}
-MAY_WRITE = {"anonymous": True, "publish": True, "subscribe_to_publish": True}
+MAY_WRITE = {"publish": True, "subscribe_to_publish": True}
 REALTIME = {
     "v3_use_offset": True,
-    "client_anonymous": True,
+    "token_hmac_secret_key": SECRET_KEY,
     "namespaces": [{"name": "talk", **MAY_WRITE, **KEPT}],
 }

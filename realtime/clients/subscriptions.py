@@ -192,8 +192,10 @@ class ClientSubscriptions:
     def _tell(self, wanted: ServerSubscription, result: SubscribeResult) -> None:
         """Push the subscription, then each recovered publication, which the push cannot carry."""
         client, publications = self._client, result.publications if result.recovered else ()
-        if publications and result.position is not None and wanted.since is not None:
-            begin = StreamPosition(wanted.since.offset, result.position.epoch)
+        if publications and result.position is not None:
+            since = wanted.since  # joined publications have the offset of their last
+            first = since.offset if since else publications[0].offset - 1
+            begin = StreamPosition(first, result.position.epoch)
             result = msgspec.structs.replace(result, position=begin)
         client.push(client.codec.subscribed(wanted.channel, result))
         for publication in publications:

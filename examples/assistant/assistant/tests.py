@@ -33,7 +33,7 @@ class AskTest(RealtimeTestMixin, TestCase):
         self.assertIn("tool-output-available", kinds)
 
     def test_who_has_the_address_may_read(self):
-        with self.realtime_client() as reader:
+        with self.realtime_client(str(self.talk.pk)) as reader:
             reader.subscribe(f"talk:{self.talk.pk}")
         self.assertEqual(self.client.get("/").status_code, 302)
         self.assertEqual(self.client.post(f"/{self.talk.pk}/ask", {"text": " "}).status_code, 400)

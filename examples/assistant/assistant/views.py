@@ -9,6 +9,7 @@ from django.views.decorators.http import require_POST
 
 from realtime import publish
 from realtime.answers import Busy, answer, begin
+from realtime.tokens import connection_token
 
 from .model import think
 from .models import Message, Talk
@@ -20,7 +21,9 @@ def begin_talk(request):
 
 def talk(request, pk):
     talk = get_object_or_404(Talk, pk=pk)
-    return render(request, "assistant/talk.html", {"talk": talk, "messages": talk.messages.all()})
+    token = connection_token(str(pk), ttl=24 * 3600)  # who has the address is its user
+    context = {"talk": talk, "messages": talk.messages.all(), "token": token}
+    return render(request, "assistant/talk.html", context)
 
 
 @require_POST
@@ -31,7 +34,7 @@ def ask(request, pk):
         return JsonResponse({}, status=400)
     try:
         with transaction.atomic():
-            row = begin(channel)
+            row = begin(channel, user=str(pk))
             Message.objects.create(talk=talk, is_answer=False, text=text)
             publish(channel, {"text": text})  # for other tabs
     except Busy:

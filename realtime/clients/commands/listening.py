@@ -259,7 +259,10 @@ def _tell(
         if channel in request.since and recovered is None:
             lost.append(channel)
         if result.recoverable and top is not None:
-            first = request.since[channel].offset if recovered else top.offset
+            first = top.offset
+            if recovered:  # joined ones have the offset of their last
+                since = request.since.get(channel)
+                first = since.offset if since else result.publications[0].offset - 1
             begins[channel] = StreamPosition(first, top.epoch)
         missed += recovered or ()
     positions = Positions(begins)

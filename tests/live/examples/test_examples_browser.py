@@ -20,9 +20,10 @@ from tests.server import ListeningProcess, wait_until
 
 @pytest.fixture(scope="module")
 def examples(tmp_path_factory: pytest.TempPathFactory) -> Mapping[str, Example]:
-    """All examples, one of which is in a hurry: name → example."""
+    """All examples, one in a hurry and one with time: name → example."""
     directory = tmp_path_factory.mktemp("examples")
     examples = {name: Example(name, directory) for name in NAMES}
+    examples["assistant"].change("assistant/model.py", "PACE = 0.06", "PACE = 0.2")
     examples["chat"].change("settings.py", '"leave_delay": 3', '"leave_delay": 0.1')
     return examples
 
