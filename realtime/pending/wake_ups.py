@@ -1,19 +1,16 @@
 """Wake a relay after a commit, so that rows do not wait for its next look.
 
     a process that relays           wakes its own thread
-    another process, shared engine  has a thread send a message to the nodes, which nothing keeps
+    another process, shared engine  sends a message to the nodes, which nothing keeps
     another process, PostgreSQL     NOTIFY, in autocommit: not in the caller's transaction
     otherwise                       nothing: the relay looks once a second
 
-A wake-up that is lost costs that second and nothing else. The thread lives while there are commits,
-and one message is for all of those since the last one: no writer waits for the engine.
+A wake-up that is lost costs that second and nothing else.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import threading
 import time
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +18,7 @@ from typing import Any
 from django.db import connections, transaction
 
 from realtime.engine import factory
+from realtime.errors import EngineUnavailable
 from realtime.serving import Serving
 
 logger = logging.getLogger("realtime.pending")
@@ -29,12 +27,7 @@ NOTIFICATION = "realtime_pending"
 """The channel of PostgreSQL."""
 
 SILENCE = 5.0
-"""Seconds without messages after one failed: the engine is away."""
-
-IDLE = 0.05
-"""Seconds without a commit after which the thread ends; a process that exits waits for it."""
-PAUSE = 0.005
-"""Seconds between two messages."""
+"""Seconds without messages after one failed: callers must not wait for an engine that is away."""
 
 
 class WakeUps:
@@ -45,14 +38,6 @@ class WakeUps:
         self._serving = serving
         self._wake = wake
         self._silent_until = 0.0
-        self._begin()
-        if hasattr(os, "register_at_fork"):
-            os.register_at_fork(after_in_child=self._begin)
-
-    def _begin(self) -> None:
-        self._wanted = threading.Condition()
-        self._is_wanted = False
-        self._thread: threading.Thread | None = None
 
     def after_commit(self, database: str) -> None:
         """Wake a relay after the commit; now, if no transaction is under way.
@@ -78,40 +63,13 @@ class WakeUps:
                 with connections[database].cursor() as cursor:
                     cursor.execute(f"NOTIFY {NOTIFICATION}")
             return
-        if time.monotonic() >= self._silent_until:
-            self._have_sent()
-
-    def _have_sent(self) -> None:
-        with self._wanted:
-            self._is_wanted = True
-            self._wanted.notify()
-            if self._thread is None:
-                thread = threading.Thread(target=self._run, name="realtime-wake-ups")
-                try:
-                    thread.start()
-                except RuntimeError:  # the process exits
-                    return
-                self._thread = thread
-
-    def _run(self) -> None:
-        while self._takes():
-            try:
-                self._serving.call(lambda member: member.wake_relays())
-            except Exception as error:  # of every engine, and of a process that changes its options
-                logger.debug("Could not wake a relay: %s", error)
-                self._silent_until = time.monotonic() + SILENCE
-            time.sleep(PAUSE)
-
-    def _takes(self) -> bool:
-        """Wait for a commit. Return False if none comes: the thread ends."""
-        with self._wanted:
-            if not self._is_wanted:
-                self._wanted.wait(IDLE)
-            if not self._is_wanted or time.monotonic() < self._silent_until:
-                self._thread = None
-                return False
-            self._is_wanted = False
-            return True
+        if time.monotonic() < self._silent_until:
+            return
+        try:
+            self._serving.call(lambda member: member.wake_relays())
+        except EngineUnavailable as error:
+            logger.debug("Could not wake a relay: %s", error)
+            self._silent_until = time.monotonic() + SILENCE
 
 
 class _WakeUp:
