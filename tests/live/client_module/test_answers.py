@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 import os
 import urllib.request
@@ -14,7 +15,7 @@ from selenium.webdriver import Chrome
 from tests.answers.helpers import text_of
 from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.processes import run_python
-from tests.server import ROOT, Server
+from tests.server import ROOT, Server, wait_until
 from tests.tcp_proxy import TcpProxy
 
 READ = """
@@ -37,7 +38,9 @@ def server(serve: Callable[..., Server], site: dict[str, str]) -> Server:
     environment = site | {"TEST_APPS": "realtime.answers"}
     migrate = ["-m", "django", "migrate", "realtime_answers", "-v0", "--skip-checks"]
     run_python(migrate, ROOT, os.environ | environment).check_returncode()
-    return serve(environment=environment, **OPTIONS)
+    # the visitor of a page without the client has no token, and reads all the same
+    namespaces = [each | {"anonymous": True} for each in OPTIONS["namespaces"]]
+    return serve(environment=environment, **OPTIONS | {"namespaces": namespaces})
 
 
 def begun(server: Server, chat: str, count: int, **params: Any) -> str:
@@ -159,3 +162,27 @@ async def test_publications_of_clients_are_no_answers(
         "while (seen.length < 2) await new Promise((go) => setTimeout(go, 5)); return seen"
     )
     assert seen == [own, own]
+
+
+async def test_htmx_shows_the_text_as_it_comes(
+    server: Server, chromium: Chrome, unique: str
+) -> None:
+    answer_id = begun(server, unique, 40)
+    address = f"/answers/{answer_id}/events?format=html"
+    scripts = "".join(
+        f'<script src="/live/library/{name}"></script>' for name in ("htmx", "htmx-sse")
+    )
+    reading = f'hx-sse:connect="{address}" hx-sse:close="end" hx-swap="beforeend"'
+    body = f'{scripts}<pre id="text" {reading}></pre>'
+    request = urllib.request.Request(
+        f"{server.address}/live/write/{unique}", json.dumps(body).encode(), method="POST"
+    )
+    urllib.request.urlopen(request).close()
+    page = f"{server.address}/live/page/{unique}"
+
+    def text() -> str:
+        return str(chromium.execute_script("return document.getElementById('text').textContent"))
+
+    await asyncio.to_thread(chromium.get, page)
+    await asyncio.to_thread(wait_until, lambda: text() == text_of(40))
+    assert chromium.execute_script("return document.querySelectorAll('three').length") == 0

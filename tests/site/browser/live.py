@@ -24,6 +24,7 @@ TRUSTED_TYPES = "; require-trusted-types-for 'script'; trusted-types realtime-li
 PACKAGES = {
     "alpine": "@alpinejs/csp/dist/cdn.min.js",
     "htmx": "htmx.org/dist/htmx.min.js",
+    "htmx-sse": "htmx.org/dist/ext/hx-sse.min.js",
     "idiomorph": "idiomorph/dist/idiomorph.min.js",
     "turbo": "@hotwired/turbo/dist/turbo.es2017-umd.js",
 }
