@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import uuid
 from collections import deque
 from datetime import timedelta
 from itertools import repeat
 from typing import Any
+from unittest.mock import Mock
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.utils import timezone
 
 import realtime
-from realtime import hooks
+from realtime import channel_rules, hooks
 from realtime.answers import (
     AnswerFailed,
     Busy,
@@ -25,13 +29,19 @@ from realtime.answers import (
     begin,
     end,
     erase,
+    writing,
 )
 from realtime.answers import flusher as flushing
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, QUEUE_TIMEOUT, AnswerSweeper
 from realtime.config import sources
 from realtime.errors import InternalError, LimitExceeded, NotServing
+from realtime.hooks.site_values import to_payload
+from realtime.pending.models import Pending
+from realtime.protocol.messages import ClientInfo
+from realtime.serving import serving
 from tests.answers.helpers import channel, data, ended_ago, statuses
+from tests.server import wait_until
 
 pytestmark = [
     pytest.mark.usefixtures("over_redis"),
@@ -127,6 +137,22 @@ async def test_async_producer_and_a_cancelled_one() -> None:
     row = await Answer.objects.aget(pk=a.id)
     assert (row.status, row.text) == (Status.COMPLETE, "whole")
 
+    async def write(reached: asyncio.Event) -> None:
+        async with aanswer(id=row.pk) as a:
+            a.write("half")
+            reached.set()
+            await asyncio.Event().wait()
+
+    row = await sync_to_async(begin)(channel(), form="text")
+    reached = asyncio.Event()
+    task = asyncio.ensure_future(write(reached))
+    await reached.wait()
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    await row.arefresh_from_db()
+    assert (row.status, row.text) == (Status.INTERRUPTED, "half")
+
 
 def test_refuse_queue_stop_and_beside() -> None:
     name = channel()
@@ -145,14 +171,30 @@ def test_refuse_queue_stop_and_beside() -> None:
     assert statuses(waiting, newest, beside) == ["stopped", "queued", "queued"]
 
 
-def test_producer_of_a_waiting_answer_begins_at_its_turn() -> None:
-    name = channel()
-    with answer(name, form="text") as first:
-        second = begin(name, form="text", if_busy="queue")
-        first.write("1")
+def test_producer_of_a_waiting_answer_begins_at_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, looks = channel(), list[float]()
+    first, second = begin(name), begin(name, form="text", if_busy="queue")
+
+    def pause(seconds: float) -> None:
+        looks.append(seconds)
+        if len(looks) == 3:
+            end(first, Status.COMPLETE)
+
+    monkeypatch.setattr(writing, "time", Mock(sleep=pause))
     with answer(id=second.pk) as a:
         a.write("2")
+    assert looks == [writing.TURN] * 3
     assert Answer.objects.get(pk=second.pk).text == "2"
+
+
+def test_producer_waits_for_its_turn_for_so_long(monkeypatch: pytest.MonkeyPatch) -> None:
+    name, looks = channel(), list[float]()
+    begin(name)
+    second = begin(name, if_busy="queue")
+    monkeypatch.setattr(writing, "time", Mock(sleep=looks.append))
+    with pytest.raises(LookupError), answer(id=second.pk):
+        pass
+    assert sum(looks) == 300
 
 
 def test_user_has_so_many_unended_answers_at_most() -> None:
@@ -173,6 +215,10 @@ def test_subscribers_learn_of_begin_and_end() -> None:
         assert data(name) == []
     assert data(name) == [{"answer": str(row.pk), "status": "queued"}]
 
+    end(row, Status.STOPPED)  # with the row, whatever dies in between
+    told = [json.loads(each.data) for each in Pending.objects.filter(channel=name)]
+    assert told == [{"answer": str(row.pk), "status": "stopped"}]
+
 
 def test_producer_learns_of_a_stop_and_keeps_what_it_wrote() -> None:
     row = begin(channel(), form="text")
@@ -180,8 +226,7 @@ def test_producer_learns_of_a_stop_and_keeps_what_it_wrote() -> None:
         fired: list[bool] = []
         a.token.on_cancel(lambda: fired.append(True))
         a.write("before")
-        while not data(row.own_channel):
-            pass
+        wait_until(lambda: data(row.own_channel))
         end(row, Status.STOPPED)
         with pytest.raises(Stopped):
             deque(map(a.write, repeat("x")), 0)
@@ -195,8 +240,7 @@ def test_silent_producer_learns_of_a_stop() -> None:
     row = begin(channel(), form="text")
     with answer(id=row.pk) as a:
         end(row, Status.STOPPED)
-        while not a.stopped:
-            pass
+        wait_until(lambda: a.stopped)
 
 
 def test_answer_that_has_ended_or_runs_cannot_be_written() -> None:
@@ -229,10 +273,27 @@ def test_worker_without_an_engine_that_reaches_it_is_told_what_to_do() -> None:
 
 def test_inputs_are_what_the_user_wrote_since_the_begin() -> None:
     name = channel()
-    sources.configuration.override(**sources.configuration._overrides)
+
+    def write(user: str, value: object) -> None:
+        options = channel_rules.options_of(name, sources.current())
+        info = ClientInfo(user=user, client="C")
+        serving.call(lambda member: member.publish(name, to_payload(value), options, info))
+
+    write("7", "before")
     with answer(name, user=7, form="text") as a:
         assert a.inputs() == []
+        write("7", "first")
+        write("8", "of another")
         realtime.publish(name, "of the site")
+        write("8", {"answer": a.id, "status": "queued"})  # pretends to be the begin
+        assert a.inputs() == ["first"]
+        write("7", {"units": "metric"})
+        write("7", "third")
+        assert a.inputs() == [{"units": "metric"}, "third"]
+        assert a.inputs() == []
+
+    with answer(name, form="text") as a:  # of an anonymous visitor: there may be others
+        write("", "of whomever")
         assert a.inputs() == []
 
 
@@ -266,8 +327,7 @@ def test_answer_of_a_process_that_died_is_interrupted_with_what_it_wrote() -> No
     row = begin(channel(), form="text")
     with answer(id=row.pk) as a:
         a.write("half")
-        while not data(row.own_channel):
-            pass
+        wait_until(lambda: data(row.own_channel))
         AnswerSweeper().sweep()
         assert statuses(row) == ["streaming"]  # its process lives
         Answer.objects.filter(pk=row.pk).update(producer=uuid.uuid4().hex)
@@ -334,5 +394,4 @@ def test_answers_of_a_deleted_user_are_deleted_and_stop() -> None:
         a.write("text")
         user.delete()
         assert not Answer.objects.filter(pk=row.pk).exists()
-        while not a.stopped:
-            pass
+        wait_until(lambda: a.stopped)
