@@ -43,10 +43,12 @@ async def browsing(site: Server) -> AsyncIterator[httpx.AsyncClient]:
         yield client
 
 
-async def begun(client: httpx.AsyncClient, count: int, **params: Any) -> str:
+async def begun(
+    client: httpx.AsyncClient, count: int, *, namespace: str = "chat", **params: Any
+) -> str:
     """Begin an answer that nobody reads. Return its ID."""
     response = await client.post(
-        f"/chat/{uuid.uuid4().hex}", params={"count": count, "id": 1, **params}
+        f"/{namespace}/{uuid.uuid4().hex}", params={"count": count, "id": 1, **params}
     )
     answer_id: str = response.json()["id"]
     return answer_id

@@ -109,34 +109,48 @@ async def test_html_is_escaped_and_ends_with_an_event(site: Server) -> None:
     assert response.text.endswith("id: end\nevent: end\ndata: complete\n\n")
 
 
-async def test_others_may_not_stop_and_strangers_may_not_read(site: Server) -> None:
+@pytest.mark.parametrize(
+    ("method", "path", "status"),
+    [
+        ("POST", "/answers/{open}/stop", 403),
+        ("POST", "/answers/{closed}/stop", 403),
+        ("GET", "/answers/{closed}/events", 403),
+        ("GET", "/answers/{nobodys}/events", 404),
+        ("POST", "/answers/{nobodys}/stop", 404),
+        ("GET", "/answers/{open}/stop", 405),
+        ("POST", "/answers/{open}/events", 405),
+    ],
+)
+async def test_strangers_get_an_error(site: Server, method: str, path: str, status: int) -> None:
     async with browsing(site) as client:
-        answer_id = await begun(client, 30)
-        assert (await client.post(f"/answers/{answer_id}/stop")).status_code == 403
-        assert (await client.get(f"/answers/{uuid.uuid4()}/events")).status_code == 404
-        assert (await client.post(f"/answers/{uuid.uuid4()}/stop")).status_code in (403, 404)
-        assert (await client.get(f"/answers/{answer_id}/stop")).status_code == 405
+        client.cookies["csrftoken"] = client.headers["X-CSRFToken"] = "a" * 32
+        ids = {
+            "open": await begun(client, 1),
+            "closed": await begun(client, 1, namespace="closed"),
+            "nobodys": uuid.uuid4(),
+        }
+        assert (await client.request(method, path.format_map(ids))).status_code == status
 
 
 async def test_streams_hold_neither_thread_nor_database_connection(site: Server) -> None:
-    status = Path(f"/proc/{site.pid}/status")
+    process = Path(f"/proc/{site.pid}")
 
     def threads() -> int:
-        return int(re.findall(r"Threads:\s+(\d+)", status.read_text())[0])
+        return len([*process.joinpath("task").iterdir()])
 
-    def databases() -> int:
-        files = [os.readlink(each) for each in Path(f"/proc/{site.pid}/fd").iterdir()]
-        return sum("site.sqlite3" in each for each in files)
+    def connections() -> int:
+        files = [os.readlink(each) for each in process.joinpath("fd").iterdir()]
+        return sum(each.endswith("site.sqlite3") for each in files)
 
     async with browsing(site) as client, AsyncExitStack() as open_ones:
         answer_id = await begun(client, 200, pause=0.02)
-        address = f"/answers/{answer_id}/events"
-        before = threads()
+        await asyncio.to_thread(_wait_for_some, site, answer_id)
+        address, before = f"/answers/{answer_id}/events", (threads(), connections())
         streams = [
             await open_ones.enter_async_context(client.stream("GET", address)) for _ in range(50)
         ]
-        await asyncio.to_thread(wait_until, lambda: threads() <= before)
-        assert databases() <= before
+        await asyncio.to_thread(wait_until, lambda: threads() <= before[0])
+        await asyncio.to_thread(wait_until, lambda: connections() <= before[1])
         bodies = [await each.aread() for each in streams]
         assert {text_in(each.decode()) for each in bodies} == {text_of(200)}
 

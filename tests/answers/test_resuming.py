@@ -24,8 +24,9 @@ async def test_reader_who_comes_back_after_the_end_is_not_kept(
         address = f"/answers/{answer_id}/events"
         body = (await client.get(address)).text
         offset, epoch = re.findall(r"^id: (\d+)\.(.+)$", body, re.M)[-1]
-        while re.search(r"^id: \d", (await client.get(address)).text, re.M):
-            pass  # the row ends after the channel
+        async with asyncio.timeout(TIMEOUT):  # the row ends after the channel
+            while re.search(r"^id: \d", (await client.get(address)).text, re.M):
+                pass
         given = {
             "top": f"{int(offset) + 1}.{epoch}",
             "old": "1.gone",

@@ -15,6 +15,7 @@ import pytest
 from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.db import transaction
+from django.test import Client
 from django.utils import timezone
 
 import realtime
@@ -234,6 +235,16 @@ def test_producer_learns_of_a_stop_and_keeps_what_it_wrote() -> None:
 
     row.refresh_from_db()
     assert (row.status, row.text) == (Status.STOPPED, "before")
+
+
+@pytest.mark.urls("tests.site.answers")
+def test_user_stops_by_post(client: Client) -> None:
+    client.force_login(user := get_user_model().objects.create(username="reader"))
+    own, anothers = begin(channel(), user=user), begin(channel(), user="another")
+    answers = [client.post(f"/answers/{row.pk}/stop") for row in (own, own, anothers)]
+    assert [each.status_code for each in answers] == [200, 200, 403]
+    assert [each.json() for each in answers[:2]] == [{"status": "stopped"}] * 2
+    assert statuses(own, anothers) == ["stopped", "queued"]
 
 
 def test_silent_producer_learns_of_a_stop() -> None:
