@@ -6,7 +6,6 @@ import asyncio
 import json
 import uuid
 from collections import deque
-from datetime import timedelta
 from itertools import repeat
 from typing import Any
 from unittest.mock import Mock
@@ -16,7 +15,6 @@ from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.db import transaction
 from django.test import Client
-from django.utils import timezone
 
 import realtime
 from realtime import channel_rules, hooks
@@ -32,16 +30,15 @@ from realtime.answers import (
     erase,
     writing,
 )
-from realtime.answers import flusher as flushing
 from realtime.answers.models import Answer, Status
-from realtime.answers.sweeper import KEEP_STREAM, QUEUE_TIMEOUT, AnswerSweeper
+from realtime.answers.sweeper import AnswerSweeper
 from realtime.config import sources
 from realtime.errors import InternalError, LimitExceeded, NotServing
 from realtime.hooks.site_values import to_payload
 from realtime.pending.models import Pending
 from realtime.protocol.messages import ClientInfo
 from realtime.serving import serving
-from tests.answers.helpers import channel, data, ended_ago, statuses
+from tests.answers.helpers import channel, data, statuses
 from tests.server import wait_until
 
 pytestmark = [
@@ -329,65 +326,6 @@ def test_hook_runs_in_the_transaction_of_the_end_and_again_after_a_failure() -> 
     AnswerSweeper().sweep()
     assert statuses(a.row) == ["complete"]
     assert calls == [("complete", "text", {"pk": name.removeprefix("chat:")}, True)] * 2
-
-
-# the sweeper
-
-
-def test_answer_of_a_process_that_died_is_interrupted_with_what_it_wrote() -> None:
-    row = begin(channel(), form="text")
-    with answer(id=row.pk) as a:
-        a.write("half")
-        wait_until(lambda: data(row.own_channel))
-        AnswerSweeper().sweep()
-        assert statuses(row) == ["streaming"]  # its process lives
-        Answer.objects.filter(pk=row.pk).update(producer=uuid.uuid4().hex)
-        AnswerSweeper().sweep()
-
-    row.refresh_from_db()
-    assert (row.status, row.text) == (Status.INTERRUPTED, "half")
-
-
-def test_process_with_a_lease_is_alive() -> None:
-    with answer(channel()):
-        other = flushing.AnswerFlusher()
-        assert other.is_alive(flushing.flusher.uid)
-        assert not other.is_alive(uuid.uuid4().hex)
-
-
-def test_answer_that_no_worker_began_fails() -> None:
-    row, waiting = begin("chat:queue"), begin("chat:queue", if_busy="queue")
-    Answer.objects.filter(pk=row.pk).update(queued=timezone.now() - QUEUE_TIMEOUT)
-    AnswerSweeper().sweep()
-    assert statuses(row, waiting) == ["failed", "queued"]
-
-
-def test_waiting_answer_whose_turn_nobody_gave_gets_it() -> None:
-    name = channel()
-    row, waiting = begin(name), begin(name, if_busy="queue")
-    Answer.objects.filter(pk=row.pk).update(status=Status.STOPPED, busy=None)
-    AnswerSweeper().sweep()
-    assert statuses(waiting) == ["queued"]
-
-
-def test_chunks_leave_the_engine_and_rows_the_database_in_time() -> None:
-    with answer(channel(), form="text") as a:
-        a.write("text")
-    AnswerSweeper().sweep()
-    assert data(a.row.own_channel)
-
-    ended_ago(a.row, KEEP_STREAM)
-    AnswerSweeper().sweep()
-    assert data(a.row.own_channel) == []
-    assert Answer.objects.get(pk=a.id).text == "text"
-
-    sources.configuration.override(**sources.configuration._overrides, answers_keep=3600)
-    ended_ago(a.row, timedelta(minutes=59))
-    AnswerSweeper().sweep()
-    assert Answer.objects.filter(pk=a.id).exists()
-    ended_ago(a.row, timedelta(minutes=61))
-    AnswerSweeper().sweep()
-    assert not Answer.objects.filter(pk=a.id).exists()
 
 
 def test_erased_text_is_in_neither_row_nor_engine() -> None:
