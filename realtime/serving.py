@@ -14,7 +14,7 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from concurrent.futures import Future
 from concurrent.futures import TimeoutError as FutureTimeout
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from realtime import __version__, tracing
 from realtime.auth.keys import InvalidKey
@@ -34,6 +34,7 @@ from realtime.node.node import Node
 from realtime.operators.observer import NodeObserver
 from realtime.server_api.arguments import Position
 from realtime.server_api.durable import PendingRows, RowWriter
+from realtime.server_api.node_apps import NodeApp
 from realtime.server_api.online import OnlineUsers
 from realtime.server_api.transactions import AfterCommit, Direct, Publisher
 
@@ -46,22 +47,6 @@ Snapshot = Callable[[Sequence[str]], dict[str, Position | None] | None]
 
 CALL_TIMEOUT = 10.0
 """Seconds a synchronous caller waits for the serving event loop."""
-
-
-class NodeApp(Protocol):
-    """An optional app that works beside each node. Its methods never raise."""
-
-    async def start(self, node: Node) -> None:
-        """Begin to work beside a node."""
-        ...
-
-    def begin_stop(self, node: Node) -> None:
-        """Begin to stop. Returns at once."""
-        ...
-
-    async def stop(self) -> None:
-        """Wait until nothing is under way, a second at most."""
-        ...
 
 
 class Serving:

@@ -46,7 +46,7 @@ STOP_TIMEOUT = 1.0
 
 
 class AnswerSweeper:
-    """See the module; the contract is `serving.NodeApp`."""
+    """See the module; the contract is `server_api.node_apps.NodeApp`."""
 
     def __init__(self) -> None:
         self._timers: dict[Node, Timer] = {}

@@ -14,7 +14,7 @@ import msgspec
 from django.core.exceptions import ImproperlyConfigured
 
 from realtime.config.options import ChannelOptions
-from realtime.node.node import Node
+from realtime.server_api.node_apps import NodeApp
 from realtime.server_api.transactions import Publications
 
 LATE = 60.0
@@ -117,25 +117,13 @@ class RowWriter(Protocol):
         ...
 
 
-class PendingRows(RowWriter, Protocol):
+class PendingRows(RowWriter, NodeApp, Protocol):
     """Keeps publications in the site's databases until they are published.
 
     `overview` and the methods below it raise what the database raises.
     """
 
     counters: RelayCounters
-
-    async def start(self, node: Node) -> None:
-        """Begin to relay rows, in a process that serves clients. Never raises."""
-        ...
-
-    def begin_stop(self, node: Node) -> None:
-        """Begin to stop what `start` began. Returns at once."""
-        ...
-
-    async def stop(self) -> None:
-        """Wait until nothing is relayed here any more, a second at most."""
-        ...
 
     def overview(self, databases: Sequence[str] | None = None) -> Overview:
         """Count the rows in databases with these aliases; None: in all that have the table.

@@ -11,24 +11,12 @@ from typing import Any, Protocol
 
 from django.core.exceptions import ImproperlyConfigured
 
-from realtime.node.node import Node
 from realtime.protocol.messages import UserID
+from realtime.server_api.node_apps import NodeApp
 
 
-class OnlineUsers(Protocol):
+class OnlineUsers(NodeApp, Protocol):
     """Finds users of the site, and keeps when they were online last."""
-
-    async def start(self, node: Node) -> None:
-        """Begin to work beside a node. Never raises."""
-        ...
-
-    def begin_stop(self, node: Node) -> None:
-        """Begin to stop what `start` began. Returns at once."""
-        ...
-
-    async def stop(self) -> None:
-        """Wait until nothing is done here any more, a second at most."""
-        ...
 
     def with_ids(self, ids: Iterable[UserID]) -> Any:
         """Return a QuerySet of the users of the site with these IDs."""
