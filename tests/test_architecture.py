@@ -116,7 +116,6 @@ MODULES_AT_THE_ROOT = 17
 LINES = 400
 LINES_AT_MOST = 600
 LONGER = {
-    "realtime/answers/producer.py": "one class: what writes an answer",
     "realtime/asgi.py": "one class: the application in front of the site",
     "realtime/clients/checks.py": "one table: what a command of a client must pass",
     "realtime/clients/session.py": "one class: the state of a client",

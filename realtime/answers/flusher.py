@@ -12,8 +12,8 @@ whether they write or not.
 Invariants:
 - One publication of an answer is under way at a time; versions grow by one.
 - What the thread does for one answer neither raises nor delays another by more than a tick.
-- A producer that could not publish for `AWAY` seconds, or has more than `MAX_WAITING` bytes
-  waiting, fails; its writes raise.
+- A producer that could not publish for `producer.AWAY` seconds, or has more than
+  `producer.MAX_WAITING` bytes waiting, fails; its writes raise.
 """
 
 from __future__ import annotations
@@ -25,14 +25,12 @@ import time
 import uuid
 from collections.abc import Sequence
 from functools import partial
-from typing import Protocol
 
 from django.db import DatabaseError
 
 from realtime.answers import stream
-from realtime.answers.models import Answer
-from realtime.cluster.member import Member, NewPublication
-from realtime.engine.base import Published
+from realtime.answers.producer import LOOK, TICK, Producer
+from realtime.cluster.member import Member
 from realtime.errors import EngineUnavailable, Error, NotServing
 from realtime.hooks.runner import own_connections
 from realtime.metrics import Outage
@@ -41,37 +39,10 @@ from realtime.serving import serving
 
 logger = logging.getLogger("realtime.answers")
 
-TICK = 0.04
-"""Seconds between publications of one answer while it is young."""
-YOUNG = 2.0
-"""Seconds for which it is; later it has half as many publications."""
-LOOK = 1.0
-"""Seconds after which the flusher looks whether a silent answer has ended."""
 LEASE = 30.0
+"""Seconds for which the claim of a process holds."""
 RENEW = 8.0
-AWAY = 60.0
-MAX_WAITING = 1 << 20
-
-
-class Publishing(Protocol):
-    """What the flusher publishes for; see `producer.Producer`. Only `save` uses the database."""
-
-    row: Answer
-
-    @property
-    def wants_saving(self) -> bool: ...
-
-    def take(self, now: float) -> NewPublication | None: ...
-
-    def published(self, outcome: Published | EngineUnavailable, now: float) -> None: ...
-
-    def check_away(self, now: float) -> None: ...
-
-    def is_silent(self, now: float) -> bool: ...
-
-    def looked(self, offset: int, now: float) -> None: ...
-
-    def save(self) -> None: ...
+"""Seconds between claims."""
 
 
 def lease_of(producer: str) -> str:
@@ -85,14 +56,14 @@ class AnswerFlusher:
     def __init__(self) -> None:
         self.uid = uuid.uuid4().hex
         self._lock = threading.Lock()
-        self._producers: set[Publishing] = set()
+        self._producers: set[Producer] = set()
         self._thread: threading.Thread | None = None
         self._lease_until = 0.0
         self._outage = Outage()
         self._saver = threading.Thread()
         self._outage_of_rows = Outage()
 
-    def add(self, producer: Publishing) -> None:
+    def add(self, producer: Producer) -> None:
         """Publish for a producer from now on.
 
         Raises:
@@ -102,7 +73,7 @@ class AnswerFlusher:
         self._renew()
         self.keep(producer)
 
-    def keep(self, producer: Publishing) -> None:
+    def keep(self, producer: Producer) -> None:
         """Work for a producer, whether the engine is there or not."""
         with self._lock:
             self._producers.add(producer)
@@ -112,7 +83,7 @@ class AnswerFlusher:
                 )
                 self._thread.start()
 
-    def remove(self, producer: Publishing) -> None:
+    def remove(self, producer: Producer) -> None:
         """Publish nothing more for a producer."""
         with self._lock:
             self._producers.discard(producer)
@@ -142,14 +113,14 @@ class AnswerFlusher:
                     producer.check_away(time.monotonic())
             time.sleep(max(TICK - (time.monotonic() - began), TICK / 10))
 
-    def _begun(self) -> list[Publishing]:
+    def _begun(self) -> list[Producer]:
         """Return the producers; without any, the thread is about to end."""
         with self._lock:
             if not self._producers:
                 self._thread = None
             return list(self._producers)
 
-    def _tick(self, producers: Sequence[Publishing], now: float) -> None:
+    def _tick(self, producers: Sequence[Producer], now: float) -> None:
         if self._lease_until - LEASE + RENEW < now:
             self._renew()
         ready = [(each, new) for each in producers if (new := each.take(now)) is not None]
@@ -163,18 +134,20 @@ class AnswerFlusher:
             self._saver = threading.Thread(target=self._save, args=(saving,), daemon=True)
             self._saver.start()
 
-    def _save(self, producers: Sequence[Publishing]) -> None:
+    def _save(self, producers: Sequence[Producer]) -> None:
         """Save producers in a thread of its own: a database that hangs delays no publication."""
         try:
             with own_connections():
                 for producer in producers:
                     producer.save()
+                    if producer.is_left:
+                        self.remove(producer)
         except DatabaseError as error:
             if self._outage_of_rows.begins():
                 logger.warning("Rows of answers wait: %s", error)
             time.sleep(LOOK)
 
-    def _look(self, silent: Sequence[Publishing]) -> None:
+    def _look(self, silent: Sequence[Producer]) -> None:
         """Look whether answers that have written nothing for a while have ended."""
         if not silent:
             return
@@ -194,7 +167,7 @@ async def _owner(member: Member, name: str) -> str | None:
 
 
 flusher = AnswerFlusher()
-"""That of this process."""
+"""The flusher of this process."""
 
 
 def _begin_forked() -> None:

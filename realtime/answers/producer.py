@@ -12,16 +12,14 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
 from typing import Any
 
 import msgspec
 from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 
-from realtime.answers import flusher as flushing
 from realtime.answers import forms, rows, stream
-from realtime.answers.flusher import AWAY, LOOK, MAX_WAITING, TICK, YOUNG
+from realtime.answers.cancelling import CancellationToken
 from realtime.answers.models import Answer, Status
 from realtime.cluster.member import NewPublication
 from realtime.config import sources
@@ -32,6 +30,16 @@ from realtime.server_api.queries import history
 
 logger = logging.getLogger("realtime.answers")
 
+TICK = 0.04
+"""Seconds between publications of one answer while it is young."""
+YOUNG = 2.0
+"""Seconds for which it is; later it has half as many publications."""
+LOOK = 1.0
+"""Seconds of silence after which to look whether the answer has ended."""
+AWAY = 60.0
+"""Seconds without a publication after which an answer fails."""
+MAX_WAITING = 1 << 20
+"""Bytes that wait, at most."""
 SAVE_AFTER = 1000
 """Publications after which the row gets what there is, so that history need not be longer."""
 END_TIMEOUT = 10.0
@@ -46,51 +54,6 @@ class Stopped(Exception):
 
 class AnswerFailed(Exception):
     """The answer could not be published for too long, or is too long itself."""
-
-
-class CancellationToken:
-    """Fires when the answer ends elsewhere. `run_stream` of pydantic-ai takes it, too."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._is_cancelled = False
-        self._callbacks: list[Callable[[], object]] = []
-
-    @property
-    def is_cancelled(self) -> bool:
-        """Whether the producer should stop."""
-        return self._is_cancelled
-
-    cancelled = is_cancelled
-
-    def cancel(self) -> None:
-        """Have the producer stop. May be called from any thread."""
-        with self._lock:
-            self._is_cancelled = True
-            callbacks, self._callbacks = self._callbacks, []
-        for callback in callbacks:
-            try:
-                callback()
-            except Exception:  # such as one of an event loop that is closed
-                logger.exception("A callback of an answer that ended failed")
-
-    def on_cancel(self, callback: Callable[[], object]) -> None:
-        """Call this once when it fires, in the thread that notices; at once if it has."""
-        with self._lock:
-            if not self._is_cancelled:
-                self._callbacks.append(callback)
-                return
-        callback()
-
-    # pydantic-ai calls its own token so
-
-    def _register(self, run: Any) -> None:
-        self.on_cancel(run.cancel)
-
-    def _unregister(self, run: Any) -> None:
-        with self._lock:
-            if run.cancel in self._callbacks:
-                self._callbacks.remove(run.cancel)
 
 
 class Producer:
@@ -127,7 +90,7 @@ class Producer:
         self._metadata: Any = None
         self._error: Exception | None = None
         self._inputs_after: int | None = None
-        self._is_left = False
+        self.is_left = False
         """Whether the sweeper has to end the row, which the database does not know yet."""
         self._reason = ""
         self._max_bytes = sources.current().answers_max_size
@@ -306,13 +269,12 @@ class Producer:
     def wants_saving(self) -> bool:
         """Whether the row should get what there is."""
         is_due = self._lost or self._count - self._saved >= SAVE_AFTER
-        return self._is_left or (is_due and self._under_way is None and self._error is None)
+        return self.is_left or (is_due and self._under_way is None and self._error is None)
 
     def save(self) -> None:
         """Write what there is into the row, or leave the row to the sweeper."""
-        if self._is_left:
+        if self.is_left:
             rows.leave(self.row, self._reason)
-            flushing.flusher.remove(self)
             return
         with self._lock:
             if self._under_way is not None or self._error is not None:
@@ -330,27 +292,12 @@ class Producer:
             self._lost = True
             raise
 
-    # inside
+    # what ends it
 
-    def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
-
-    def _add(self, chunks: list[Any], size: int) -> None:
-        if not self._has_begun:
-            self._has_begun = True
-            begin = forms.begin(self._form, self.id, self.channel)
-            if forms.type_of(chunks[0]) != self._form.starts:
-                chunks = [*begin, *chunks]
-            elif begin:
-                chunks = [begin[0] | chunks[0], *chunks[1:]]
-        self._bytes += size
-        self._waiting_bytes += size
-        if self._bytes > self._max_bytes > 0:
-            raise AnswerFailed(f"the answer is longer than answers_max_size: {self._max_bytes}")
-        if self._waiting_bytes > MAX_WAITING:
-            raise AnswerFailed("the engine takes the answer more slowly than it is written")
-        self._waiting += chunks
+    def wait_until_idle(self) -> None:
+        """Wait until no publication is under way, `END_TIMEOUT` seconds at most."""
+        with self._idle:
+            self._idle.wait_for(lambda: self._under_way is None, END_TIMEOUT)
 
     def end(self, status: str, error: str = "") -> None:
         """End the answer: what waits, then the end, then the row.
@@ -361,9 +308,6 @@ class Producer:
             DatabaseError: the database is away; the sweeper ends the row when it is back.
         """
         try:
-            with self._idle:
-                self._idle.wait_for(lambda: self._under_way is None, END_TIMEOUT)
-            flushing.flusher.remove(self)
             if self._end and status == Status.COMPLETE:
                 status = forms.status_of(self._end[0])
                 error = forms.error_of(self._end[0])
@@ -379,18 +323,14 @@ class Producer:
         except DatabaseError:
             self._leave(error)
             raise
-        finally:
-            if not self._is_left:
-                flushing.flusher.remove(self)
 
     def _leave(self, reason: str) -> None:
         """Leave the row to the sweeper: now, or when the database is back."""
         try:
             rows.leave(self.row, reason)
         except DatabaseError:
-            self._is_left, self._reason = True, reason
+            self.is_left, self._reason = True, reason
             self._fail(Stopped("the answer has ended"))
-            flushing.flusher.keep(self)
 
     def _publish_end(self, status: str) -> bool:
         """Publish what waits, and the end. Return whether the engine is known to have it."""
@@ -413,6 +353,28 @@ class Producer:
         if is_kept:
             self._chunks += last
         return is_kept
+
+    # inside
+
+    def _check(self) -> None:
+        if self._error is not None:
+            raise self._error
+
+    def _add(self, chunks: list[Any], size: int) -> None:
+        if not self._has_begun:
+            self._has_begun = True
+            begin = forms.begin(self._form, self.id, self.channel)
+            if forms.type_of(chunks[0]) != self._form.starts:
+                chunks = [*begin, *chunks]
+            elif begin:
+                chunks = [begin[0] | chunks[0], *chunks[1:]]
+        self._bytes += size
+        self._waiting_bytes += size
+        if self._bytes > self._max_bytes > 0:
+            raise AnswerFailed(f"the answer is longer than answers_max_size: {self._max_bytes}")
+        if self._waiting_bytes > MAX_WAITING:
+            raise AnswerFailed("the engine takes the answer more slowly than it is written")
+        self._waiting += chunks
 
 
 def _plain(value: Any) -> tuple[Any, int]:

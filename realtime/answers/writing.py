@@ -11,6 +11,7 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
+from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -63,12 +64,12 @@ def answer(
     try:
         yield producer
     except Stopped:
-        producer.end(Status.STOPPED)
+        _end(producer, Status.STOPPED)
     except BaseException as error:
-        producer.end(_status_after(error), _reason_of(error))
+        _end(producer, _status_after(error), _reason_of(error))
         raise
     else:
-        producer.end(Status.COMPLETE)
+        _end(producer, Status.COMPLETE)
 
 
 @asynccontextmanager
@@ -89,7 +90,7 @@ async def aanswer(
             await asyncio.sleep(TURN)
             row = await sync_to_async(_find)(id)
     producer = await sync_to_async(_start)(row)
-    end = sync_to_async(producer.end)
+    end = partial(sync_to_async(_end), producer)
     try:
         yield producer
     except Stopped:
@@ -136,3 +137,16 @@ def _start(row: Answer) -> Producer:
     except BaseException:
         flushing.flusher.remove(producer)
         raise
+
+
+def _end(producer: Producer, status: str, error: str = "") -> None:
+    """End an answer. The flusher keeps what the database could not take."""
+    try:
+        producer.wait_until_idle()
+    finally:
+        flushing.flusher.remove(producer)
+    try:
+        producer.end(status, error)
+    finally:
+        if producer.is_left:
+            flushing.flusher.keep(producer)
