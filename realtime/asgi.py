@@ -226,7 +226,7 @@ class _Application:
         handover = Handover(send, server_send)
         scope = {**scope, BEGUN: time.time(), HANDOVER: handover}
         await self._django(scope, receive, handover.send)
-        await handover.finish(receive)
+        await handover.finish(scope, receive)
 
     def _below_script_name(self, scope: Scope) -> Scope:
         return {**scope, "root_path": self._script_name} if self._script_name else scope

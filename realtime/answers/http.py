@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import re
 from collections.abc import AsyncGenerator, Iterable
 from functools import partial
 from typing import Any
@@ -28,14 +27,15 @@ from realtime.answers import forms, permission, rows
 from realtime.answers.models import Answer
 from realtime.config import sources
 from realtime.errors import Disconnect, EngineUnavailable, Error, NotServing, UnrecoverablePosition
-from realtime.hooks.requests import SubscribeRequest
+from realtime.hooks.requests import Request
 from realtime.hooks.site_values import user_id
 from realtime.node.reader import PublicationsLost
 from realtime.pages import page_config
+from realtime.protocol.v2.events import id_line, text_lines
 from realtime.server_api.arguments import Position
 from realtime.server_api.listening import listen
 from realtime.server_api.queries import ahistory
-from realtime.transports.asgi import Receive, Send
+from realtime.transports.asgi import Exchange
 from realtime.transports.handover import HANDOVER, Handover
 from realtime.transports.streaming.response import STREAM_HEADERS
 from realtime.transports.streaming.transport import connection_of
@@ -50,8 +50,6 @@ DRAIN = 0.05
 
 OVER = "end"
 """The ID of the last event: who comes back with it gets status 204, and stays away."""
-
-_LINE_END = re.compile("\r\n|\r|\n")
 
 
 def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> HttpResponse:
@@ -100,21 +98,19 @@ def resume_response(request: HttpRequest, channel: str) -> HttpResponse:
         return HttpResponse(status=204)
     row = next((each for each in unended if each.busy), unended[-1])  # others wait for this one
     try:
-        permission.check_read(row, read_request(request, row))
+        permission.check_read(row, request_of(request))
     except (Error, Disconnect):
         raise DjangoPermissionDenied from None
     return response(request, row)
 
 
-def read_request(request: HttpRequest, row: Answer) -> SubscribeRequest:
-    """Return the request of a visitor as subscribe hooks take it."""
+def request_of(request: HttpRequest) -> Request:
+    """Return what hooks learn of a visitor."""
     config = sources.current()
-    return SubscribeRequest(
+    return Request(
         client="",
         user=user_id(page_config.visitor(request) or ""),
         handshake=page_config.handshake(request, config),
-        channel=row.own_channel,
-        params={"id": str(row.pk)},
     )
 
 
@@ -136,42 +132,40 @@ class AnswerEvents:
         is_text = self._as_html or self.row.form == "text"
         if is_text:
             text = forms.text_of(self.row.of_form, chunks)
-            events = [_lines(escape(text) if self._as_html else text)] if text else []
+            events = [text_lines(escape(text) if self._as_html else text)] if text else []
         else:
-            events = [b"data: %b\n" % _json(chunk) for chunk in chunks]
+            events = [b"data: %b\n" % msgspec.json.encode(chunk) for chunk in chunks]
         if end is not None:
             if is_text or self.row.form == "events":
                 events.append(b"event: end\ndata: %b\n" % end.encode())
             elif self.row.form == "ui":
                 events.append(b"data: [DONE]\n")
             events = events or [b""]
-            events[-1] = b"id: %b\n%b" % (OVER.encode(), events[-1])
+            events[-1] = id_line(OVER) + events[-1]
         elif events and position is not None:
-            mark = b"%d.%b" % (position.offset, position.epoch.encode())
-            events[-1] = b"id: %b\n%b" % (mark, events[-1])
+            events[-1] = id_line(f"{position.offset}.{position.epoch}") + events[-1]
         return b"".join(b"%b\n" % event for event in events)
 
 
-async def _serve(
-    events: AnswerEvents, since: Position | None, receive: Receive, send: Send
-) -> None:
+async def _serve(events: AnswerEvents, since: Position | None, exchange: Exchange) -> None:
     """Send the body of the response: the stream."""
-    # servers keep a head until there is a body
-    await send({"type": "http.response.body", "body": b":\n\n", "more_body": True})
-    gone = asyncio.ensure_future(_gone(receive))
+    await exchange.write(b":\n\n")  # servers keep a head until there is a body
+    gone = asyncio.ensure_future(exchange.gone())
     stream = _stream(events, since)
     try:
-        await _send(stream, send, gone)
+        await _send(stream, exchange, gone)
+        if not gone.done():
+            await exchange.end()
     finally:
         gone.cancel()
         await stream.aclose()
-    if not gone.done() or gone.cancelled():
-        await send({"type": "http.response.body", "body": b""})
 
 
-async def _send(stream: AsyncGenerator[bytes], send: Send, gone: asyncio.Future[None]) -> None:
+async def _send(
+    stream: AsyncGenerator[bytes], exchange: Exchange, gone: asyncio.Future[None]
+) -> None:
     """Send what a stream yields until it ends or the reader goes; comments while it is silent."""
-    connection = connection_of(send)
+    connection = connection_of(exchange.send)
     following: asyncio.Future[bytes] | None = None
     try:
         while not gone.done():
@@ -182,7 +176,7 @@ async def _send(stream: AsyncGenerator[bytes], send: Send, gone: asyncio.Future[
             part = b":\n\n"
             if following.done():
                 part, following = following.result(), None
-            await send({"type": "http.response.body", "body": part, "more_body": True})
+            await exchange.write(part)
             while connection.backlog_bytes() > MAX_BACKLOG and not gone.done():
                 await asyncio.sleep(DRAIN)
     except StopAsyncIteration:
@@ -191,11 +185,6 @@ async def _send(stream: AsyncGenerator[bytes], send: Send, gone: asyncio.Future[
         if following is not None:
             following.cancel()
             await asyncio.wait((following,))
-
-
-async def _gone(receive: Receive) -> None:
-    while (await receive())["type"] == "http.request":
-        pass
 
 
 async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerator[bytes]:
@@ -242,11 +231,3 @@ def position_of(text: str) -> Position | None:
     offset, _, epoch = text.partition(".")
     is_one = epoch and offset.isascii() and offset.isdigit() and len(offset) < 20
     return Position(int(offset), epoch) if is_one else None
-
-
-def _json(chunk: Any) -> bytes:
-    return msgspec.json.encode(chunk)
-
-
-def _lines(text: str) -> bytes:
-    return b"".join(b"data: %b\n" % line.encode(errors="replace") for line in _LINE_END.split(text))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields
 from inspect import isawaitable
 from typing import Any
 
@@ -34,26 +34,28 @@ class StopRequest(Request):
 
 
 def decide(request: SubscribeRequest) -> Any:
-    """Return whether a client may subscribe to the channel of an answer: its subscribe hook."""
+    """Decide about a subscription to the channel of an answer, as a subscribe hook does."""
     row = rows.fetch(request.params["id"])
     return False if row is None else _may_read(row, request)
 
 
-def check_read(row: Answer, request: SubscribeRequest) -> None:
-    """Check that somebody may read an answer.
+def check_read(row: Answer, request: Request) -> None:
+    """Check that a client or visitor may read an answer.
 
     Raises:
-        PermissionDenied, or another Error or Disconnect of a hook: not this one.
+        PermissionDenied: the rules of the channel refuse it.
+        Error, Disconnect: the subscribe hook refuses it in this way.
         InternalError: the hook failed.
     """
     call(lambda asked: _may_read(row, asked), request, answers.permission)
 
 
 def check_stop(row: Answer, request: Request) -> None:
-    """Check that somebody may stop an answer.
+    """Check that a client or visitor may stop an answer.
 
     Raises:
-        PermissionDenied, or another Error or Disconnect of the hook: not this one.
+        PermissionDenied: another user asked for it, or the site's `answer_stop` refuses.
+        Error, Disconnect: the hook refuses it in this way.
         InternalError: the hook failed.
     """
     found = registry.find(registry.answer_stop, row.channel)
@@ -62,15 +64,11 @@ def check_stop(row: Answer, request: Request) -> None:
             raise PermissionDenied
         return
     function, params = found
-    asked = StopRequest(
-        client=request.client,
-        user=request.user,
-        handshake=request.handshake,
-        encoded_meta=request.encoded_meta,
-        answer=row,
-        params=params,
-    )
-    call(function, asked, _only_true)
+    call(function, StopRequest(**_caller(request), answer=row, params=params), _only_true)
+
+
+def _caller(request: Request) -> dict[str, Any]:
+    return {each.name: getattr(request, each.name) for each in fields(Request) if each.init}
 
 
 def _only_true(answer: object) -> None:
@@ -78,7 +76,7 @@ def _only_true(answer: object) -> None:
         raise PermissionDenied
 
 
-def _may_read(row: Answer, request: SubscribeRequest) -> Any:
+def _may_read(row: Answer, request: Request) -> Any:
     """Return the answer of a subscribe hook, by the rules of the row's own channel."""
     if row.user and row.user == request.user:
         return True
@@ -88,18 +86,15 @@ def _may_read(row: Answer, request: SubscribeRequest) -> Any:
     if channel_rules.is_private(channel, config):
         found = registry.find_private(channel, config.channel_private_prefix)
     else:
-        match Deciding(registry, config).decider("subscribe", channel, options):
-            case Decider.FUNCTION:
-                found = registry.find(registry.subscribe, channel)
-            case Decider.NONE:
-                channel_rules.check_unasked(channel, options, config)
-                return Allowed(ttl=RECHECK)
-            case _:
-                found = None
+        decider = Deciding(registry, config).decider("subscribe", channel, options)
+        if decider is Decider.NONE:
+            channel_rules.check_unasked(channel, options, config)
+            return Allowed(ttl=RECHECK)
+        found = registry.find(registry.subscribe, channel) if decider is Decider.FUNCTION else None
     if found is None:
         return False
     function, params = found
-    answer = function(replace(request, channel=channel, params=params, token=""))
+    answer = function(SubscribeRequest(**_caller(request), channel=channel, params=params))
     return _later(answer) if isawaitable(answer) else _for_a_while(answer)
 
 

@@ -18,7 +18,7 @@ from realtime.config.channel_options import ChannelOptions
 from realtime.config.sources import configuration
 from realtime.errors import BadRequest, EngineUnavailable
 from realtime.hooks.registry import registry
-from realtime.hooks.requests import RPCRequest, SubscribeRequest
+from realtime.hooks.requests import RPCRequest
 from realtime.hooks.site_values import user_id
 from realtime.server_api.queries import history_remove, position
 from realtime.serving import serving
@@ -35,7 +35,7 @@ OPTIONS = ChannelOptions(
     allow_subscribe_for_anonymous=True,
     join_on_read=True,
 )
-"""Those of the namespace, unless the site names it."""
+"""Of the namespace, unless the site has a namespace of this name."""
 
 
 def install() -> None:
@@ -55,17 +55,7 @@ def install() -> None:
 def describe(request: RPCRequest) -> dict[str, Any]:
     """Return an answer as its row has it: the method `realtime.answer`, for `client.js`."""
     row = _row(request)
-    permission.check_read(
-        row,
-        SubscribeRequest(
-            client=request.client,
-            user=request.user,
-            handshake=request.handshake,
-            encoded_meta=request.encoded_meta,
-            channel=row.own_channel,
-            params={"id": str(row.pk)},
-        ),
-    )
+    permission.check_read(row, request)
     # clients of the first generation recover from the beginning only if they know the epoch
     epoch = row.epoch if row.epoch or row.has_ended else position(row.own_channel).epoch
     return {

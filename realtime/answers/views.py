@@ -27,7 +27,7 @@ def events(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stream an answer, to those who may read it."""
     row = _row(pk)
     try:
-        permission.check_read(row, http.read_request(request, row))
+        permission.check_read(row, http.request_of(request))
     except InternalError:
         return HttpResponse("The permission check failed.\n", status=500)
     except (Error, Disconnect):
@@ -41,7 +41,7 @@ def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stop an answer, for those who may. It answers with the status that the answer has then."""
     row = _row(pk)
     try:
-        permission.check_stop(row, http.read_request(request, row))
+        permission.check_stop(row, http.request_of(request))
         row = rows.end(row, Status.STOPPED)
     except (InternalError, EngineUnavailable):
         return HttpResponse("The answer could not be stopped now.\n", status=503)

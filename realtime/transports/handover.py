@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable
 from typing import TypeAlias
 
-from realtime.transports.asgi import Event, Receive, Send
+from realtime.transports.asgi import Event, Exchange, Receive, Scope, Send
 
 HANDOVER = "realtime.handover"
 """Key of a scope: the `Handover` of its request."""
 
-Serve: TypeAlias = Callable[[Receive, Send], Awaitable[None]]
-"""Sends the body of a response whose head has been sent, with the server's own `send`."""
+Serve: TypeAlias = Callable[[Exchange], Awaitable[None]]
+"""Sends the body of a response whose head has been sent."""
 
 _OF_THE_BODY = (b"content-length", b"etag")
 
@@ -45,7 +45,7 @@ class Handover:
                 self.serve = None
                 await self._send(event)
 
-    async def finish(self, receive: Receive) -> None:
+    async def finish(self, scope: Scope, receive: Receive) -> None:
         """Send what was handed over, if anything was."""
         if self.serve is not None and self._head is not None:
             headers = [
@@ -54,4 +54,4 @@ class Handover:
                 if name.lower() not in _OF_THE_BODY
             ]
             await self._send({**self._head, "headers": headers})
-            await self.serve(receive, self._server_send)
+            await self.serve(Exchange(scope, receive, self._server_send))

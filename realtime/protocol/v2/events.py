@@ -186,6 +186,12 @@ def event(name: str, data: object) -> bytes:
     return b"event: %b\ndata: %b\n\n" % (name.encode(), escape(_encode(data)))
 
 
+def text_lines(text: str) -> bytes:
+    """Return the lines of an event that hold a text."""
+    lines = _LINE_END.split(text)
+    return b"".join(b"data: %b\n" % line.encode(errors="replace") for line in lines)
+
+
 def retry(least: float, most: float) -> bytes:
     """Return what makes a listener wait before it comes back.
 
@@ -215,5 +221,4 @@ def _text_or_json(data: Payload) -> bytes:
     if not data.json.startswith(b'"'):
         return _json(data)
     text: str = payload.value(data.json)
-    lines = _LINE_END.split(text)
-    return b"".join(b"data: %b\n" % line.encode(errors="replace") for line in lines)
+    return text_lines(text)
