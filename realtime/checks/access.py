@@ -173,8 +173,6 @@ def check_origins_of_hooks(report: Report) -> Found:
     if not _cookies_of_any_page_count(report.config):
         return
     for function in registry.functions():
-        if getattr(function, "__module__", "").startswith("realtime.answers."):
-            continue
         if _names_of(_code_of(function)) & _READS_HEADERS:
             yield (
                 f"The hook {getattr(function, '__qualname__', function)} reads headers of the"

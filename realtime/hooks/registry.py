@@ -89,7 +89,7 @@ class Registry:
         """
         pattern = Pattern(text)
         if entries is self.subscribe and text in self.guarded:
-            raise ValueError(f"the feed of a live model decides about {text!r} already")
+            raise ValueError(f"an app of the service decides about {text!r} already")
         for index, (other, _) in enumerate(entries):
             if other.text == text:
                 entries[index] = (pattern, function)

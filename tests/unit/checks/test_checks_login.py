@@ -11,6 +11,7 @@ from django.contrib.auth.models import User
 from django.db import models
 from django.test import override_settings
 
+from realtime.answers import setup
 from realtime.checks.access import HTTP_TRANSPORTS
 from realtime.hooks.registry import registry
 from tests.unit.checks.system_checks import found, ids
@@ -126,6 +127,8 @@ NAMED = {"allowed_origins": ["https://example.org"]}
         (functools.partial(reads_data), ANY_PAGE, []),
         (Reader(), ANY_PAGE, ["realtime.W026"]),
         (print, ANY_PAGE, []),
+        (setup.describe, ANY_PAGE, []),
+        (setup.stop, ANY_PAGE, []),
     ],
 )
 @pytest.mark.parametrize("kind", ["single", "methods"])
