@@ -6,9 +6,10 @@
                                        └──► interrupted    the producer's process died
 
 Invariants:
-- The channel of an answer has one last publication, and its status is that of the row. Whoever
-  wants to end an answer publishes its end first; the engine takes one, and the others follow it.
-- Who changes the row into an ended one calls the site's `answer_end`, in that transaction.
+- The channel of an answer has one last publication, and the row has the status in it. A process
+  publishes the end of an answer before it ends the row. The engine takes one end; a process whose
+  end it refuses writes the status of that one into the row.
+- The process that ends the row calls the site's `answer_end`, in that transaction.
 - `busy` is unique: of the answers in one channel that may not run beside others, one is queued or
   streaming.
 """
@@ -24,7 +25,6 @@ from django.db import models, router
 from django.utils import timezone
 
 from realtime.answers import forms
-from realtime.answers.forms import Form
 
 CHANNEL = "answer:"
 """What follows is the ID of the answer: the name of its own channel."""
@@ -97,7 +97,7 @@ class Answer(models.Model):
         return self.status not in UNENDED
 
     @property
-    def of_form(self) -> Form:
+    def of_form(self) -> forms.Form:
         """Its form."""
         return forms.FORMS[self.form]
 

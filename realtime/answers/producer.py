@@ -9,7 +9,6 @@ elsewhere are in none.
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from typing import Any
@@ -27,8 +26,6 @@ from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable, NoReply, NotServing
 from realtime.hooks.site_values import to_payload
 from realtime.server_api.queries import history
-
-logger = logging.getLogger("realtime.answers")
 
 TICK = 0.04
 """Seconds between publications of one answer while it is young."""

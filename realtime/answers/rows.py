@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -22,8 +21,6 @@ from realtime.hooks.site_values import user_id
 from realtime.server_api.publishing import publish
 from realtime.server_api.queries import history_remove
 from realtime.serving import serving
-
-logger = logging.getLogger("realtime.answers")
 
 IF_BUSY = ("refuse", "queue", "stop", "beside")
 

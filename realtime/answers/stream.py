@@ -9,14 +9,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 import msgspec
 
 from realtime.answers import forms
 from realtime.answers.models import Answer
-from realtime.cluster.member import Member, NewPublication
+from realtime.cluster.member import NewPublication
 from realtime.engine.base import Published
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable, NoReply, UnrecoverablePosition
@@ -76,7 +75,7 @@ def end_of(row: Answer) -> str | None:
 
 
 def _history(row: Answer, since: Position | None, **options: Any) -> HistoryResult:
-    return serving.call(partial(reading(row.own_channel, since=since, **options)))
+    return serving.call(reading(row.own_channel, since=since, **options))
 
 
 def publication(
@@ -95,11 +94,7 @@ def publication(
 def publish(publications: Sequence[NewPublication]) -> list[Published | EngineUnavailable]:
     """Publish in one round trip; raises EngineUnavailable if nothing was published."""
     checked = [(new, operations.check_new(new, serving.config())) for new in publications]
-
-    async def work(member: Member) -> list[Published | EngineUnavailable]:
-        return await member.publish_many(checked)
-
-    return serving.call(work)
+    return serving.call(lambda member: member.publish_many(checked))
 
 
 def publish_one(new: NewPublication) -> bool:
