@@ -4,14 +4,18 @@ Of each answer, its producer, a stop button and a sweeper want to write the end 
 time. Some of them die before or after the step of the engine, or before the commit of the row; a
 sweeper comes later. The answer must have one end in its channel, with nothing behind it, one row
 that agrees with it, and one call of `answer_end` that was committed.
+
+Without options: over the memory engine, with the rows in SQLite.
 """
 
 from __future__ import annotations
 
 import asyncio
 import json
+import os
 import random
 import sys
+import tempfile
 import threading
 import time
 from collections import Counter
@@ -22,6 +26,10 @@ from typing import Any
 
 import django
 
+directory = tempfile.TemporaryDirectory()
+os.environ.setdefault("DJANGO_SETTINGS_MODULE", "tests.settings")
+os.environ.setdefault("TEST_APPS", "realtime.answers")
+os.environ.setdefault("TEST_DATABASE", f"{directory.name}/site.sqlite3")
 django.setup()
 
 from django.core.management import call_command  # noqa: E402

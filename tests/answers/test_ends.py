@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,16 +18,9 @@ TIMEOUT = 120
 
 
 @pytest.mark.timeout(2 * TIMEOUT)
-def test_producer_stop_and_sweeper_write_one_end(
-    engine_options: dict[str, Any], tmp_path: Path
-) -> None:
-    environment = os.environ | {
-        "DJANGO_SETTINGS_MODULE": "tests.settings",
-        "TEST_APPS": "realtime.answers",
-        "TEST_DATABASE": str(tmp_path / "site.sqlite3"),
-    }
+def test_producer_stop_and_sweeper_write_one_end(engine_options: dict[str, Any]) -> None:
     arguments = ["-m", "tests.answers.races", str(RACES), "1", json.dumps(engine_options)]
-    done = run_python(arguments, ROOT, environment, timeout=TIMEOUT)
+    done = run_python(arguments, ROOT, dict(os.environ), timeout=TIMEOUT)
     assert done.returncode == 0, done.stderr
     found = json.loads(done.stdout)
     assert set(found["ends"]) == {"complete", "stopped", "interrupted"}
