@@ -1,4 +1,4 @@
-"""Settings of the example: as few as a Django site needs, and those of the service."""
+"""Settings of the example: what a Django site needs at least, and the options of the service."""
 
 from pathlib import Path
 

@@ -188,7 +188,7 @@ def end_data_of(form: Form, chunks: Sequence[Chunk], status: str, metadata: Any 
 
 
 def chunks_of(form: Form, data: object) -> list[Chunk]:
-    """Return the chunks in the data of a publication; none if somebody else published them."""
+    """Return the chunks in the data of a publication; none if the data have another form."""
     match data:
         case list() if form.is_wrapped:
             return data

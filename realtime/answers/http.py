@@ -49,13 +49,13 @@ MAX_BACKLOG = 256 * 1024
 DRAIN = 0.05
 
 OVER = "end"
-"""The ID of the last event: who comes back with it gets status 204, and stays away."""
+"""The ID of the last event. A reader who comes back with it gets status 204, and stays away."""
 
 
 def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> HttpResponse:
     """Return an answer as the response to a request: from its beginning, until its end.
 
-    Whoever closes the response stops reading, and not the answer.
+    The answer goes on when the reader closes the response.
 
     Args:
         request: of a view that an ASGI server runs.
@@ -188,7 +188,7 @@ async def _send(
 
 
 async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerator[bytes]:
-    """Yield the events of an answer: those of the row, then those of its channel."""
+    """Yield the events of an answer: the chunks in the row, then the channel's publications."""
     row, begin = events.row, since
     if begin is None and row.epoch:
         begin = Position(row.position, row.epoch)
@@ -207,7 +207,7 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
             if end:
                 return
     except PublicationsLost:
-        if part is None:  # coming back with this position helps nobody
+        if part is None:  # a reader who came back would lose the same publications again
             yield events.of((), end=row.status)
     except (EngineUnavailable, NotServing) as error:
         logger.debug("A reader of answer %s has to come back: %s", row.pk, error)

@@ -247,7 +247,8 @@ class Producer:
     def _ended_elsewhere(self) -> bool:
         """Return whether the answer has ended; then the producer stops.
 
-        Otherwise what was refused is there: the reply to the first attempt was lost.
+        If it goes on, the engine has the publication that it refused: it took the first attempt,
+        whose reply was lost.
         """
         if stream.end_of(self.row) is None:
             return False

@@ -39,10 +39,10 @@ class Busy(Exception):
 def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "refuse") -> Answer:
     """Begin an answer: write its row, in the transaction that is under way.
 
-    Subscribers of the channel are told with `{"answer": ID, "status": "queued"}` after the commit.
+    After the commit the service publishes `{"answer": ID, "status": "queued"}` in the channel.
 
     Args:
-        channel: whose subscribers may read it, such as that of a conversation.
+        channel: such as the channel of a conversation. Its subscribers may read the answer.
         user: who asked: a user, or a user ID. This user may read and stop it.
         form: "ui", "ag-ui", "events" or "text".
         if_busy: while another answer is under way in the channel: "refuse"; "queue" waits until it
@@ -128,7 +128,7 @@ def leave(row: Answer, error: str) -> None:
 
 
 def announce(row: Answer) -> None:
-    """Tell the subscribers of a channel of an answer there, after the commit."""
+    """Publish the status of an answer in its channel, after the commit."""
     durable = row.has_ended and serving.row_writer is not None
     publish(
         row.channel,
