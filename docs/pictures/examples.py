@@ -50,6 +50,19 @@ class Visit(Camera):
         wait_until(lambda: self.run(script, selector, text), 20, text)
 
 
+def assistant(browser: Chrome, port: int) -> Visit:
+    """The model has called a tool, and hears what is said while it writes a story."""
+    page = Visit(browser, port, "one")
+    page.write("#text", "How is the weather?", Keys.ENTER)
+    page.until("li.answer.complete", 1)
+    page.write("#text", "Tell me a story", Keys.ENTER)
+    page.shows("A stream of", "#messages")
+    page.write("#text", "shorter, please", Keys.ENTER)
+    page.shows("I hear it.", "#messages")
+    page.shows("a reader who leaves", "#messages")
+    return page
+
+
 def chat(browser: Chrome, port: int) -> Visit:
     """Ben and Ada talk, and Chen begins to write."""
     people = {name: Visit(browser, port, name) for name in ("Chen", "Ben", "Ada")}
@@ -130,6 +143,7 @@ def todo(browser: Chrome, port: int) -> Visit:
 
 
 SCENES: dict[str, Callable[[Chrome, int], Visit]] = {
+    "assistant": assistant,
     "chat": chat,
     "cursor": cursor,
     "dashboard": dashboard,
