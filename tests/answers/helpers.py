@@ -39,7 +39,9 @@ def text_of(count: int) -> str:
 
 @asynccontextmanager
 async def browsing(site: Server) -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as client:
+    async with httpx.AsyncClient(
+        base_url=site.address, timeout=30, trust_env=False, limits=httpx.Limits()
+    ) as client:
         yield client
 
 
