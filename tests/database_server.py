@@ -7,6 +7,8 @@ import pwd
 import shutil
 import signal
 import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -220,3 +222,26 @@ class MariaDB(DatabaseServer):
             password=settings["PASSWORD"],
             database=settings["NAME"],
         )
+
+
+@contextmanager
+def tables_on(server: DatabaseServer, *apps: str) -> Iterator[str]:
+    """Give this process the database of a server, with the tables of apps. Yields its alias."""
+    from django.core.management import call_command
+    from django.db import connections
+
+    if server.name == "mariadb":
+        import pymysql
+
+        pymysql.install_as_MySQLdb()
+    alias = "server"
+    connections.settings[alias] = (
+        connections["default"].settings_dict | {"OPTIONS": {}} | server.settings
+    )
+    for app in apps:
+        call_command("migrate", app, database=alias, verbosity=0)
+    yield alias
+    for app in apps:
+        call_command("migrate", app, "zero", database=alias, verbosity=0)
+    connections[alias].close()
+    del connections.settings[alias], connections[alias]

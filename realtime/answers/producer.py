@@ -371,7 +371,7 @@ class Producer:
         if self._bytes > self._max_bytes > 0:
             raise AnswerFailed(f"the answer is longer than answers_max_size: {self._max_bytes}")
         if self._waiting_bytes > MAX_WAITING:
-            raise AnswerFailed("the engine takes the answer more slowly than it is written")
+            raise AnswerFailed(f"more than {MAX_WAITING >> 20} MiB wait for the engine")
         self._waiting += chunks
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from django.core.exceptions import ValidationError
-from django.db import IntegrityError, transaction
+from django.db import IntegrityError, OperationalError, transaction
 from django.db.models import QuerySet
 from django.utils import timezone
 
@@ -101,9 +101,15 @@ def _take(row: Answer) -> bool:
             taken = waiting.update(status=Status.QUEUED, busy=row.busy, queued=row.queued)
             return bool(taken)
     except IntegrityError:
-        row.busy = row.queued = None
-        row._state.adding = row.status != Status.WAITING
-        return False
+        pass
+    except OperationalError as error:
+        # threads that insert the same key: one of them may end in a deadlock, with MariaDB
+        is_deadlock = "deadlock" in str(error).lower()
+        if not is_deadlock or transaction.get_connection(using=database()).in_atomic_block:
+            raise
+    row.busy = row.queued = None
+    row._state.adding = row.status != Status.WAITING
+    return False
 
 
 def running(channel: str) -> Answer | None:
