@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import threading
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -17,9 +17,8 @@ from django.views.decorators.csrf import csrf_exempt
 from realtime.answers import aanswer, begin, response
 from realtime.answers.models import Answer
 
-over: set[str] = set()
-"""Chats whose run of the agent has ended."""
-_running: set[asyncio.Task[None]] = set()
+_runs: dict[str, Callable[[], bool]] = {}
+"""Chat → whether the last run of its agent is over."""
 
 
 async def model(messages: list[Any], info: Any) -> AsyncIterator[Any]:
@@ -59,44 +58,48 @@ def adapter_of(form: str, body: bytes) -> Any:
     return AGUIAdapter(agent, AGUIAdapter.build_run_input(body))
 
 
-async def produce(row: Answer, chat: str, body: bytes) -> None:
+async def produce(answer_id: Any, form: str, body: bytes) -> None:
     """Write the answer of an agent."""
-    try:
-        adapter = adapter_of(row.form, body)
-        async with aanswer(id=row.pk) as a:
-            async for chunk in adapter.run_stream(cancellation_token=a.token):
-                a.send(chunk)
-    finally:
-        over.add(chat)
+    adapter = adapter_of(form, body)
+    async with aanswer(id=answer_id) as a:
+        async for chunk in adapter.run_stream(cancellation_token=a.token):
+            a.send(chunk)
 
 
-def work(row: Answer, chat: str, body: bytes) -> None:
-    """Stand for the task of a worker."""
+def work(answer_id: Any, form: str, body: bytes) -> None:
+    """Write the answer of an agent, outside of the loop of the server."""
     try:
-        asyncio.run(produce(row, chat, body))
+        asyncio.run(produce(answer_id, form, body))
     finally:
         connections.close_all()
 
 
 @csrf_exempt
 async def ask(request: HttpRequest, where: str, form: str) -> HttpResponse:
-    """Begin an answer on the loop of the server, or in a thread."""
+    """Begin an answer on the loop of the server, in a thread, or in a worker of Celery."""
     asked = json.loads(request.body)
     chat = asked.get("id") or asked["threadId"]
     row = await sync_to_async(begin)(f"script:{chat}", form=form)
+    given = (row.pk, form, request.body)
     if where == "loop":
-        task = asyncio.create_task(produce(row, chat, request.body))
-        _running.add(task)
-        task.add_done_callback(_running.discard)
+        task = asyncio.create_task(produce(*given))
+        _runs[chat] = task.done
+    elif where == "thread":
+        thread = threading.Thread(target=work, args=given)
+        thread.start()
+        _runs[chat] = lambda: not thread.is_alive()
     else:
-        threading.Thread(target=work, args=(row, chat, request.body)).start()
+        from tests.site import tasks
+
+        result = tasks.work.delay(str(row.pk), form, request.body.decode())
+        _runs[chat] = result.ready
     return response(request, row)
 
 
 def show(request: HttpRequest, chat: str) -> HttpResponse:
     """Say what the row has of the last answer in a chat, and whether its agent still runs."""
     row = Answer.objects.filter(channel=f"script:{chat}").latest("created")
-    shown = {"status": row.status, "text": row.text, "error": row.error, "over": chat in over}
+    shown = {"status": row.status, "text": row.text, "error": row.error, "over": _runs[chat]()}
     return JsonResponse(shown)
 
 

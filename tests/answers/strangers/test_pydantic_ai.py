@@ -1,10 +1,11 @@
-"""pydantic-ai's adapters as producers, on the loop of the server and in the thread of a worker."""
+"""pydantic-ai's adapters as producers: on the loop of the server, in a thread, and in Celery."""
 
 from __future__ import annotations
 
 import asyncio
 import json
 import re
+from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
@@ -29,7 +30,7 @@ TEXT = {
 ALL_ENDS = {"finish", "abort", "error", "done", "RUN_FINISHED", "RUN_ERROR"}
 
 pytestmark = [
-    pytest.mark.parametrize("where", ["loop", "thread"]),
+    pytest.mark.parametrize("where", ["loop", "thread", "celery"]),
     pytest.mark.parametrize("form", ["ui", "ag-ui"]),
 ]
 
@@ -77,8 +78,11 @@ class Asking:
 
 
 @pytest.fixture
-async def asking(site: Server, where: str, form: str, unique: str) -> Any:
+async def asking(
+    request: pytest.FixtureRequest, where: str, form: str, unique: str
+) -> AsyncIterator[Asking]:
     """A client that asks an agent."""
+    site: Server = request.getfixturevalue("site_with_celery" if where == "celery" else "site")
     async with httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as client:
         yield Asking(client, where, form, unique)
 
