@@ -8,14 +8,14 @@ docs/protocol.md, 2.3, 2.8, 2.11 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, TypeVar, cast
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta, Raw, Struct
 
-from realtime.errors import Disconnect, DisconnectBadRequest, Error
+from realtime.errors import DisconnectBadRequest, Error
 from realtime.payload import escape
 from realtime.protocol import json_shapes
 from realtime.protocol.json_history import first_history_request
@@ -47,7 +47,6 @@ from realtime.protocol.messages import (
     PresenceStatsResult,
     Publication,
     RefreshResult,
-    Request,
     Result,
     RPCResult,
     SubRefreshResult,
@@ -58,14 +57,12 @@ from realtime.protocol.messages import (
 from realtime.protocol.v1.numbers import (
     ALL,
     METHODS,
+    FirstGeneration,
     PushType,
-    empty_request,
-    split_offset,
     to_command,
     to_since,
 )
-
-R = TypeVar("R", bound=Struct)
+from realtime.protocol.v2 import json_requests
 
 METHOD_NAMES = {str(method): number for number, method in METHODS.items()}
 
@@ -103,11 +100,6 @@ class _ConnectRequest(Struct, forbid_unknown_fields=True):
     version: str | None = None
 
 
-class _Error(Struct, gc=False):
-    code: int
-    message: str
-
-
 _decode_command = ObjectDecoder(_Command)
 _decode_connect = ObjectDecoder(_ConnectRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
@@ -132,32 +124,25 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
     return SubscribeRequest(sub.channel, sub.token, since)
 
 
-_LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest, HistoryRequest)
-_REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
-    **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
-    ConnectRequest: _connect_request,
-    SubscribeRequest: _subscribe_request,
-    HistoryRequest: partial(first_history_request, limit=ALL),
-}
-"""Request → decoder of its params."""
+def _empty_request(params: bytes) -> EmptyRequest:
+    if not params.startswith(b"{"):
+        raise Malformed("not an object")
+    return EmptyRequest()
 
 
-class JSONCodec:
+class JSONCodec(FirstGeneration):
     """See `codec.Codec`."""
 
-    generation = 1
     format = "json"
     binary = False
-    server_pings = False
-    unidirectional = False
-    separator = b""
-
-    def __init__(self, use_offset: bool) -> None:
-        """
-        Args:
-            use_offset: write positions as `offset`, and not as `seq` and `gen`.
-        """
-        self._use_offset = use_offset
+    no_params = _EMPTY
+    requests: ClassVar = {
+        **json_requests.REQUESTS,
+        ConnectRequest: _connect_request,
+        SubscribeRequest: _subscribe_request,
+        HistoryRequest: partial(first_history_request, limit=ALL),
+        EmptyRequest: _empty_request,
+    }
 
     # receiving
 
@@ -175,19 +160,6 @@ class JSONCodec:
         except Malformed:
             raise DisconnectBadRequest from None
 
-    def params(self, command: Command, shape: type[R]) -> R:
-        if command.params is None:
-            return empty_request(shape)
-        if shape is EmptyRequest:
-            if not command.params.startswith(b"{"):
-                raise DisconnectBadRequest
-            return shape()
-        try:
-            request = _REQUESTS[shape](command.params)
-        except Malformed:
-            raise DisconnectBadRequest from None
-        return cast(R, request)
-
     # replies
 
     def result(self, command: Command, result: Result) -> bytes:
@@ -196,7 +168,7 @@ class JSONCodec:
         return b'{"id":%d,"result":%b}\n' % (command.id, self._result(result))
 
     def error(self, command: Command, error: Error) -> bytes:
-        body = escape(_encode(_Error(error.code, error.message)))
+        body = escape(_encode({"code": error.code, "message": error.message}))
         return b'{"id":%d,"error":%b}\n' % (command.id, body)
 
     def _result(self, result: Result) -> bytes:
@@ -225,31 +197,12 @@ class JSONCodec:
         shape = SubscribeShape(
             expires=result.expires, ttl=result.ttl, recoverable=result.recoverable
         )
-        if result.position is not None:
-            shape.epoch = result.position.epoch
-            shape.recovered = result.recovered
-            shape.publications = [self._publication(p) for p in result.publications]
-            if self._use_offset:
-                shape.offset = result.position.offset
-            else:
-                # clients that know seq and gen expect the newest publication first
-                shape.publications.reverse()
-                shape.seq, shape.gen = split_offset(result.position.offset)
+        self._set_recovery(shape, result)
         return shape
 
     def _publication(self, publication: Publication) -> PublicationShape:
         shape = json_shapes.publication(publication)
-        if self._use_offset:
-            shape.offset = publication.offset
-        else:
-            shape.seq, shape.gen = split_offset(publication.offset)
-        return shape
-
-    def _kept(self, publication: Publication) -> PublicationShape:
-        """Return a publication of a history result: with UID, and always with the offset."""
-        shape = self._publication(publication)
-        shape.uid = publication.uid
-        shape.offset = publication.offset
+        self._set_offset(shape, publication.offset)
         return shape
 
     # pushes
@@ -271,33 +224,14 @@ class JSONCodec:
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
         shape = SubscribeShape(recoverable=result.recoverable)
-        if result.position is not None:
-            shape.epoch = result.position.epoch
-            if self._use_offset:
-                shape.offset = result.position.offset
-            else:
-                shape.seq, shape.gen = split_offset(result.position.offset)
+        self._set_position(shape, result.position)
         return _push(PushType.SUB, channel, escape(_encode(shape)))
 
     def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
         return _push(PushType.UNSUB, channel, _EMPTY)
 
-    def refreshed(self, expires: bool, ttl: int) -> None:
-        return None
-
-    def ping(self) -> bytes:
-        raise NotImplementedError("clients of the first generation send the pings")
-
     def _presence_push(self, kind: PushType, channel: ChannelName, info: ClientInfo) -> bytes:
         return _push(kind, channel, b'{"info":%b}' % escape(_encode(client_info(info))))
-
-    # closing
-
-    def disconnect(self, disconnect: Disconnect) -> None:
-        return None
-
-    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
-        return disconnect.code, disconnect.advice
 
 
 def _push(kind: PushType, channel: ChannelName, data: bytes) -> bytes:

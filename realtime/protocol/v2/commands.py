@@ -1,4 +1,4 @@
-"""Rules for commands and results that both formats of the second generation share.
+"""What both formats of the second generation share: rules for commands and results.
 
 docs/protocol.md, 15.2 and 15.4.
 """
@@ -7,8 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realtime.errors import DisconnectBadRequest
+from realtime.errors import Disconnect, DisconnectBadRequest
+from realtime.protocol.codec import RequestDecoder
 from realtime.protocol.messages import Command, Method, Publication, SubscribeResult
+from realtime.protocol.v2 import codes
 
 METHODS: Mapping[int, Method] = {
     4: Method.CONNECT,
@@ -76,3 +78,14 @@ def subscribe_offset(result: SubscribeResult) -> int:
     assert result.position is not None
     publications = recovered_publications(result)
     return publications[0].offset - 1 if publications else result.position.offset
+
+
+class SecondGeneration(RequestDecoder):
+    """What both codecs share. See `codec.Codec`."""
+
+    generation = 2
+    server_pings = True
+    unidirectional = False
+
+    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
+        return codes.closing(disconnect)
