@@ -20,20 +20,10 @@ from realtime.protocol.messages import (
     StreamPosition,
     SubscribeResult,
 )
+from realtime.protocol.v1 import client_pb2
 
 METHODS: Mapping[int, Method] = {
-    0: Method.CONNECT,
-    1: Method.SUBSCRIBE,
-    2: Method.UNSUBSCRIBE,
-    3: Method.PUBLISH,
-    4: Method.PRESENCE,
-    5: Method.PRESENCE_STATS,
-    6: Method.HISTORY,
-    7: Method.PING,
-    8: Method.SEND,
-    9: Method.RPC,
-    10: Method.REFRESH,
-    11: Method.SUB_REFRESH,
+    number: Method(name.lower()) for name, number in client_pb2.MethodType.items()
 }
 """Number on the wire → method."""
 

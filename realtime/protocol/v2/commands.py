@@ -10,21 +10,12 @@ from collections.abc import Mapping
 from realtime.errors import Disconnect, DisconnectBadRequest
 from realtime.protocol.codec import RequestDecoder
 from realtime.protocol.messages import Command, Method, Publication, SubscribeResult
-from realtime.protocol.v2 import codes
+from realtime.protocol.v2 import client_pb2, codes
 
 METHODS: Mapping[int, Method] = {
-    4: Method.CONNECT,
-    5: Method.SUBSCRIBE,
-    6: Method.UNSUBSCRIBE,
-    7: Method.PUBLISH,
-    8: Method.PRESENCE,
-    9: Method.PRESENCE_STATS,
-    10: Method.HISTORY,
-    11: Method.PING,
-    12: Method.SEND,
-    13: Method.RPC,
-    14: Method.REFRESH,
-    15: Method.SUB_REFRESH,
+    field.number: Method(field.name)
+    for field in client_pb2.Command.DESCRIPTOR.fields
+    if field.name != "id"
 }
 """Number of the field that holds the request → method. In this order a command is searched."""
 
