@@ -101,7 +101,7 @@ class _ConnectRequest(Struct, forbid_unknown_fields=True):
 
 
 _decode_command = ObjectDecoder(_Command)
-_decode_connect = ObjectDecoder(_ConnectRequest)
+_decode_connect = ObjectDecoder(_ConnectRequest, subs=_SubscribeRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
 
 
