@@ -32,12 +32,7 @@ from realtime.protocol.v2 import codes
 from realtime.protocol.v2.events import RETRY, RETRY_LATER, EventCodecs, retry
 from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.handshake import request_handshake
-from realtime.transports.streaming.deferred import (
-    Answer,
-    DeferredTransport,
-    log_failure,
-    refusal,
-)
+from realtime.transports.streaming.deferred import Answer, DeferredTransport, refusal
 from realtime.transports.streaming.formats import EVENTS
 from realtime.transports.streaming.response import STREAM_HEADERS
 
@@ -117,7 +112,7 @@ async def _listen(
     except (Error, Disconnect) as error:
         _refuse(listener, transport, error, None)
     except Exception as error:  # raised by the engine, a hook, or a defect of this service
-        log_failure(listener, "listening", error)
+        listener.log_failed("listening", error)
         _refuse(listener, transport, DisconnectServerError(), None)
 
 
