@@ -105,23 +105,18 @@ async def _listen(
     request: ListenRequest,
     codecs: EventCodecs,
 ) -> None:
+    channel: ChannelName | None = None
+    why: Error | Disconnect
     try:
         await listen(listener, request, codecs, transport.begin)
+        return
     except ChannelRefused as refused:
-        _refuse(listener, transport, refused.why, refused.channel)
+        why, channel = refused.why, refused.channel
     except (Error, Disconnect) as error:
-        _refuse(listener, transport, error, None)
+        why = error.with_traceback(None)  # it holds this frame
     except Exception as error:  # raised by the engine, a hook, or a defect of this service
         listener.log_failed("listening", error)
-        _refuse(listener, transport, DisconnectServerError(), None)
-
-
-def _refuse(
-    listener: Listener,
-    transport: EventsTransport,
-    why: Error | Disconnect,
-    channel: ChannelName | None,
-) -> None:
+        why = DisconnectServerError()
     transport.fail(listener, why, _answer(why, channel))
 
 
