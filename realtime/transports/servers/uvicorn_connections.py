@@ -49,8 +49,6 @@ _NEEDED = (
     *("server", "start_keepalive", "tasks", "transport"),
 )
 """What our protocol uses of uvicorn's."""
-MESSAGE_MAX_BYTES = 64 * 1024
-"""Larger messages are not plain where there is no other limit."""
 
 _NEEDED_OF_CONNECTION = ("current_size", "events", "max_message_size", "parser", "reader", "state")
 """And of the connection of the package websockets."""
@@ -298,7 +296,7 @@ class FreedSocket(asyncio.Protocol):
         conn = self.conn
         if self._is_plain:
             if conn.state is _websockets.OPEN and conn.current_size is None:
-                events = plain_events(data, conn.max_message_size or MESSAGE_MAX_BYTES)
+                events = plain_events(data, conn.max_message_size)
                 if events is not None:
                     self._take(events)
                     return
