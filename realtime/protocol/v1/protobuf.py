@@ -23,7 +23,6 @@ from realtime.protocol.messages import (
     HistoryResult,
     NoResult,
     Publication,
-    RefreshResult,
     Result,
     SubscribeRequest,
     SubscribeResult,
@@ -112,8 +111,6 @@ class ProtobufCodec(FirstGeneration):
                 message.publications.extend(map(self._kept, publications))
             case _:
                 FILL[type(result)](message, result)
-        if isinstance(result, RefreshResult):
-            message.client, message.version = result.client, result.version
         return cast(Message, message)
 
     def _fill_subscribe_result(self, message: Any, result: SubscribeResult) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from msgspec import Raw, Struct
 
 from realtime.errors import Disconnect, DisconnectBadRequest, Error
@@ -109,20 +109,15 @@ def fill_info(message: Any, info: ClientInfo) -> None:
         message.chan_info = info.chan_info.raw
 
 
-def _fill_expiry(
-    message: client_pb2.RefreshResult | client_pb2.SubRefreshResult,
-    result: RefreshResult | SubRefreshResult,
-) -> None:
-    message.expires, message.ttl = result.expires, result.ttl
-
-
 def _fill_presence(message: client_pb2.PresenceResult, result: PresenceResult) -> None:
     for client_id, info in result.presence.items():
         fill_info(message.presence[client_id], info)
 
 
-def _fill_stats(message: client_pb2.PresenceStatsResult, result: PresenceStatsResult) -> None:
-    message.num_clients, message.num_users = result.num_clients, result.num_users
+def _fill_fields(message: Message, result: Struct) -> None:
+    """Fill a message whose fields are those of the result."""
+    for field in message.DESCRIPTOR.fields:
+        setattr(message, field.name, getattr(result, field.name))
 
 
 def _fill_history(message: client_pb2.HistoryResult, result: HistoryResult) -> None:
@@ -144,10 +139,10 @@ FILL: Mapping[type[Struct], Callable[[Any, Any], None]] = {
     EmptyResult: _leave_empty,
     SubscribeResult: _fill_subscribe_result,
     ConnectResult: _fill_connect_result,
-    RefreshResult: _fill_expiry,
-    SubRefreshResult: _fill_expiry,
+    RefreshResult: _fill_fields,
+    SubRefreshResult: _fill_fields,
     PresenceResult: _fill_presence,
-    PresenceStatsResult: _fill_stats,
+    PresenceStatsResult: _fill_fields,
     HistoryResult: _fill_history,
     RPCResult: _fill_rpc,
 }
