@@ -21,12 +21,9 @@ from realtime.protocol import json_shapes
 from realtime.protocol.json_history import first_history_request
 from realtime.protocol.json_shapes import (
     ConnectShape,
-    ExpiryShape,
     PublicationShape,
-    RPCShape,
     SubscribeShape,
     client_info,
-    optional,
     quote,
 )
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
@@ -43,13 +40,9 @@ from realtime.protocol.messages import (
     HistoryRequest,
     HistoryResult,
     NoResult,
-    PresenceResult,
-    PresenceStatsResult,
     Publication,
     RefreshResult,
     Result,
-    RPCResult,
-    SubRefreshResult,
     SubscribeRequest,
     SubscribeResult,
     UInt32,
@@ -179,18 +172,12 @@ class JSONCodec(FirstGeneration):
                 shape: object = self._subscribe_result(result)
             case ConnectResult():
                 shape = json_shapes.connect(result, self._subscribe_result)
-            case PresenceResult():
-                shape = json_shapes.presence(result)
             case HistoryResult(publications):
                 shape = {"publications": [self._kept(publication) for publication in publications]}
-            case SubRefreshResult(expires, ttl):
-                shape = ExpiryShape(expires, ttl)
             case RefreshResult(client, version, expires, ttl):
                 shape = ConnectShape(client=client, version=version, expires=expires, ttl=ttl)
-            case PresenceStatsResult():
-                shape = result
-            case RPCResult(data):
-                shape = RPCShape(optional(data))
+            case _:
+                shape = json_shapes.plain(result)
         return escape(_encode(shape))
 
     def _subscribe_result(self, result: SubscribeResult) -> SubscribeShape:

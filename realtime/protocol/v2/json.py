@@ -19,7 +19,6 @@ from realtime.protocol import json_shapes
 from realtime.protocol.json_shapes import (
     ExpiryShape,
     PublicationShape,
-    RPCShape,
     SubscribeShape,
     client_info,
     optional,
@@ -34,14 +33,10 @@ from realtime.protocol.messages import (
     EmptyResult,
     HistoryResult,
     Method,
-    PresenceResult,
-    PresenceStatsResult,
     Publication,
     RefreshResult,
     Result,
-    RPCResult,
     StreamPosition,
-    SubRefreshResult,
     SubscribeResult,
 )
 from realtime.protocol.v2 import codes
@@ -209,8 +204,6 @@ def _result(result: Result) -> object:
             shape.ping, shape.pong = result.ping, result.pong
             shape.session, shape.node, shape.time = result.session, result.node, result.time
             return shape
-        case PresenceResult():
-            return json_shapes.presence(result)
         case HistoryResult(publications, position):
             position = position or _NOWHERE
             return {
@@ -218,14 +211,10 @@ def _result(result: Result) -> object:
                 "epoch": position.epoch,
                 "offset": position.offset,
             }
-        case RefreshResult() | SubRefreshResult():
-            return ExpiryShape(result.expires, result.ttl)
-        case PresenceStatsResult():
-            return result
-        case RPCResult(data):
-            return RPCShape(optional(data))
+        case RefreshResult(_, _, expires, ttl):
+            return ExpiryShape(expires, ttl)
         case _:
-            return {}
+            return json_shapes.plain(result)
 
 
 def _subscribe_result(result: SubscribeResult) -> SubscribeShape:
