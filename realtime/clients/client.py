@@ -227,16 +227,6 @@ class Client:
         return self.session.handshake
 
     @property
-    def transport_name(self) -> str:
-        """The name of its transport."""
-        return self.transport.name
-
-    @property
-    def session_name(self) -> str:
-        """The session of the connection; "" for none."""
-        return self.transport.session
-
-    @property
     def num_channels(self) -> int:
         """The number of its subscriptions, with those that are being made."""
         return len(self.session.subscriptions) + len(self.session.pending)
