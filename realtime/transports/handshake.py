@@ -292,22 +292,6 @@ def come_later(refused: NotAdmitted) -> tuple[bytes, bytes]:
     return b"retry-after", b"%d" % refused.retry_after
 
 
-async def is_admitted(node: Node, opening: Handshake, exchange: Exchange, headers: Headers) -> bool:
-    """Return whether a process takes the connection that a request begins; otherwise answer it.
-
-    Waits for the turn of a newcomer.
-
-    Args:
-        headers: of the answer.
-    """
-    try:
-        await node.admission.take_turn(opening.address)
-    except NotAdmitted as refused:
-        await respond_later(exchange, refused, headers)
-        return False
-    return True
-
-
 async def respond_later(exchange: Exchange, refused: NotAdmitted, headers: Headers = ()) -> None:
     """Answer a request that would begin a connection which the process does not take now."""
     fields = [come_later(refused), *headers]
