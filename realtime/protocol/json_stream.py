@@ -12,7 +12,7 @@ Centrifugo 2.8.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from typing import Generic, TypeVar
 
 import msgspec
@@ -144,7 +144,7 @@ def _decode_slowly(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
         position = end
 
 
-def method_number(method: int | str, names: dict[str, int]) -> int:
+def method_number(method: int | str, names: Mapping[str, int]) -> int:
     """Return the number of a method that is given by number, or by name in any letter case.
 
     A number is returned as it is, even if no method has it.

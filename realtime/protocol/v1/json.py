@@ -10,15 +10,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, ClassVar
+from typing import ClassVar
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Raw, Struct
 
 from realtime.errors import DisconnectBadRequest, Error
 from realtime.payload import escape
 from realtime.protocol import json_shapes
-from realtime.protocol.json_history import first_history_request
+from realtime.protocol.json_history import UInt64, checked_offset, first_history_request
 from realtime.protocol.json_shapes import (
     ConnectShape,
     PublicationShape,
@@ -29,7 +29,6 @@ from realtime.protocol.json_shapes import (
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
     ABSENT,
-    UINT64_MAX,
     ChannelName,
     ClientInfo,
     Command,
@@ -49,18 +48,13 @@ from realtime.protocol.messages import (
 )
 from realtime.protocol.v1.numbers import (
     ALL,
-    METHODS,
+    METHOD_NUMBERS,
     FirstGeneration,
     PushType,
     to_command,
     to_since,
 )
 from realtime.protocol.v2 import json_requests
-
-METHOD_NAMES = {str(method): number for number, method in METHODS.items()}
-
-# msgspec's bounds end at 63 bits; `_subscribe_request` refuses what is above UINT64_MAX
-UInt64 = Annotated[int, Meta(ge=0)]
 
 _encode = msgspec.json.Encoder().encode
 _EMPTY = b"{}"
@@ -111,9 +105,7 @@ def _subscribe_request(params: bytes) -> SubscribeRequest:
 
 
 def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
-    if sub.offset is not None and sub.offset > UINT64_MAX:
-        raise Malformed("offset is larger than 64 bits")
-    since = to_since(sub.recover, sub.offset, sub.seq, sub.gen, sub.epoch)
+    since = to_since(sub.recover, checked_offset(sub.offset), sub.seq, sub.gen, sub.epoch)
     return SubscribeRequest(sub.channel, sub.token, since)
 
 
@@ -147,7 +139,7 @@ class JSONCodec(FirstGeneration):
                 params = bytes(command.params)
                 yield to_command(
                     command.id or 0,
-                    method_number(command.method, METHOD_NAMES),
+                    method_number(command.method, METHOD_NUMBERS),
                     None if params in (b"", b"null") else params,
                 )
         except Malformed:

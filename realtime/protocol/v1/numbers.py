@@ -27,7 +27,7 @@ METHODS: Mapping[int, Method] = {
 }
 """Number on the wire → method."""
 
-METHOD_NUMBERS: Mapping[Method, int] = {method: number for number, method in METHODS.items()}
+METHOD_NUMBERS: Mapping[str, int] = {method: number for number, method in METHODS.items()}
 """Method → number on the wire."""
 
 ALL = -1
