@@ -113,6 +113,7 @@ def complete(
     for subscribing in making.values():
         subscribing.push_kept()
     client.subscriptions.connected()
+    client.renewals.set_timer()
     if client.is_pinged:
         client.start_pings()
 

@@ -185,7 +185,6 @@ async def listen(
         if not request.is_named:
             _share_codec(listener, request, subscriptions, codecs)
         connection.complete(listener, making, partial(_tell, listener, request))
-        listener.renewals.set_timer()
     for subscribing in making.values():
         await subscribing.join()
     listener.close_if_done()
