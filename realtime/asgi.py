@@ -115,8 +115,7 @@ def _trusts_page(node: Node | None, scope: Scope) -> bool:
     """Return whether cookies count of the page that sent a request, as a handshake would find."""
     if node is None or not node.hooks.wants_handshake:
         return True
-    extra, site_headers = node.config.handshake_headers, node.hooks.site_headers
-    return node.hooks.trusts_page(handshake(scope, "json", extra, site_headers=site_headers))
+    return node.hooks.trusts_page(handshake(node.hooks, scope, node.config.handshake_headers))
 
 
 def _last_response(node: Node | None, scope: Scope, send: Send) -> Send:

@@ -6,11 +6,12 @@ docs/protocol.md, 3.2 and 3.7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, Unpack
 
 from realtime import channel_rules
 from realtime.auth import issue
 from realtime.auth.claims import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken
+from realtime.auth.issue import SubscriptionOptions
 from realtime.auth.verifier import Verifier
 from realtime.config import sources
 from realtime.hooks.site_values import to_payload, user_id
@@ -64,29 +65,13 @@ def connection_token(
     )
 
 
-def subscription_token(
-    client: str,
-    channel: str,
-    *,
-    ttl: float | None = DEFAULT_TTL,
-    info: object = None,
-    data: object = None,
-    override: Mapping[str, bool] | None = None,
-    expire_at: float | None = None,
-    keep_subscription: bool = False,
-) -> str:
+def subscription_token(client: str, channel: str, **options: Unpack[SubscriptionOptions]) -> str:
     """Sign a token that lets one client subscribe to one private channel.
 
     Args:
         client: the client ID, as the client got it in its connect reply.
         channel: the name of the channel.
-        ttl: seconds until token and subscription expire; None for never.
-        info: JSON-serialisable channel info, which others see as `chan_info`.
-        data: JSON-serialisable data that clients of the second generation get when they subscribe.
-        override: channel options that are others for this subscription: join_leave,
-            force_push_join_leave, force_recovery, force_positioning → True or False.
-        expire_at: Unix seconds at which the subscription expires, whatever `ttl` says; 0: never.
-        keep_subscription: only the token expires, not the subscription (claim `eto`).
+        options: see `SubscriptionOptions`; `ttl` is an hour by default.
 
     Returns:
         The token in compact form.
@@ -96,30 +81,11 @@ def subscription_token(
         TypeError: `info` or `data` has no JSON form, or the name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    return issue.subscription_token(
-        sources.current(),
-        client,
-        channel_rules.name(channel),
-        ttl=ttl,
-        info=_payload(info),
-        data=_payload(data),
-        override=override,
-        expire_at=expire_at,
-        keep_subscription=keep_subscription,
-    )
+    name = channel_rules.name(channel)
+    return issue.subscription_token(sources.current(), client, name, **_checked(options))
 
 
-def user_subscription_token(
-    user: Any,
-    channel: str,
-    *,
-    ttl: float | None = DEFAULT_TTL,
-    info: object = None,
-    data: object = None,
-    override: Mapping[str, bool] | None = None,
-    expire_at: float | None = None,
-    keep_subscription: bool = False,
-) -> str:
+def user_subscription_token(user: Any, channel: str, **options: Unpack[SubscriptionOptions]) -> str:
     """Sign a token that lets every client of one user subscribe to one channel.
 
     It needs no client ID, so it can be made before the client connects. It opens private channels
@@ -129,13 +95,7 @@ def user_subscription_token(
         user: a Django user or a user ID, as for `connection_token`. "" and AnonymousUser are all
             anonymous clients together.
         channel: the name of the channel.
-        ttl: seconds until token and subscription expire; None for never.
-        info: JSON-serialisable channel info, which others see as `chan_info`.
-        data: JSON-serialisable data that clients of the second generation get when they subscribe.
-        override: channel options that are others for this subscription: join_leave,
-            force_push_join_leave, force_recovery, force_positioning → True or False.
-        expire_at: Unix seconds at which the subscription expires, whatever `ttl` says; 0: never.
-        keep_subscription: only the token expires, not the subscription (claim `expire_at`).
+        options: see `SubscriptionOptions`; `ttl` is an hour by default.
 
     Returns:
         The token in compact form.
@@ -146,17 +106,17 @@ def user_subscription_token(
             name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    return issue.user_subscription_token(
-        sources.current(),
-        user_id(user),
-        channel_rules.name(channel),
-        ttl=ttl,
-        info=_payload(info),
-        data=_payload(data),
-        override=override,
-        expire_at=expire_at,
-        keep_subscription=keep_subscription,
-    )
+    name = channel_rules.name(channel)
+    user = user_id(user)
+    return issue.user_subscription_token(sources.current(), user, name, **_checked(options))
+
+
+def _checked(options: SubscriptionOptions) -> SubscriptionOptions:
+    """Return options with their defaults, and with what the site gives as payloads."""
+    if unknown := options.keys() - SubscriptionOptions.__optional_keys__:
+        raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
+    info, data = _payload(options.get("info")), _payload(options.get("data"))
+    return {"ttl": DEFAULT_TTL, **options, "info": info, "data": data}
 
 
 def _payload(info: object) -> Payload | None:

@@ -13,7 +13,7 @@ import base64
 import binascii
 import math
 from collections.abc import Callable, Mapping
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
@@ -21,6 +21,7 @@ from msgspec import Raw, Struct
 from realtime import payload
 from realtime.config.channel_options import Overrides
 from realtime.config.expressions import compiled
+from realtime.config.token_options import TokenOptions
 from realtime.payload import Payload
 
 NumericDate: TypeAlias = float | int | str | None
@@ -40,20 +41,8 @@ class ExpiredToken(ValueError):
     """`exp` has passed, or `nbf` has not come yet."""
 
 
-class Expected(NamedTuple):
-    """What the claims `aud` and `iss` must be, and where the user ID is. Empty: anything."""
-
-    audience: str = ""
-    audience_regex: str = ""
-    """Searched for in each audience of the token; one must match."""
-    issuer: str = ""
-    issuer_regex: str = ""
-    user_id_claim: str = ""
-    """The claim that holds the user ID; empty: sub."""
-
-
-ANYBODY = Expected()
-"""Tokens of every issuer, for every audience."""
+ANYBODY = TokenOptions("token")
+"""Of tokens of every issuer, for every audience."""
 
 
 class TokenSubscription(Struct, frozen=True, gc=False):
@@ -188,7 +177,7 @@ _decode_subscribe = msgspec.json.Decoder(_SubscribeClaims).decode
 _decode_any = msgspec.json.Decoder(dict[str, Raw]).decode
 
 
-def read_connect(claims: bytes, now: float, expected: Expected = ANYBODY) -> ConnectToken:
+def read_connect(claims: bytes, now: float, expected: TokenOptions = ANYBODY) -> ConnectToken:
     """Read the claims of a connection token. `now` is Unix seconds.
 
     Raises:
@@ -216,7 +205,7 @@ def read_connect(claims: bytes, now: float, expected: Expected = ANYBODY) -> Con
     )
 
 
-def read_subscribe(claims: bytes, now: float, expected: Expected = ANYBODY) -> SubscribeToken:
+def read_subscribe(claims: bytes, now: float, expected: TokenOptions = ANYBODY) -> SubscribeToken:
     """Read the claims of a subscription token. `now` is Unix seconds.
 
     Raises:
@@ -265,7 +254,7 @@ def _decode(decode: Callable[[bytes], C], claims: bytes) -> C:
         raise InvalidToken("claims have the wrong types") from None
 
 
-def _check_parties(claims: _Claims, expected: Expected) -> None:
+def _check_parties(claims: _Claims, expected: TokenOptions) -> None:
     """Check audience and issuer of a token.
 
     Raises:
@@ -320,7 +309,7 @@ def _number(date: NumericDate) -> float | None:
     return number
 
 
-def _claim_of_user(sub: Raw, claims: bytes, expected: Expected) -> Raw:
+def _claim_of_user(sub: Raw, claims: bytes, expected: TokenOptions) -> Raw:
     """Return the claim that holds the user ID."""
     if not expected.user_id_claim:
         return sub

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import jwt
 import msgspec
@@ -56,59 +56,56 @@ def connection_token(
     return _sign(options, claims, ttl, info)
 
 
+class SubscriptionOptions(TypedDict, total=False):
+    """Options of subscription tokens."""
+
+    ttl: float | None
+    """Seconds until token and subscription expire; None for never. The functions of
+    `realtime.tokens` take an hour by default."""
+    info: object
+    """JSON-serialisable channel info, which others see as `chan_info`."""
+    data: object
+    """JSON-serialisable data that clients of the second generation get when they subscribe."""
+    override: Mapping[str, bool] | None
+    """Channel options that are others for this subscription: join_leave, force_push_join_leave,
+    force_recovery, force_positioning → True or False."""
+    expire_at: float | None
+    """Unix seconds at which the subscription expires, whatever `ttl` says; 0: never."""
+    keep_subscription: bool
+    """Only the token expires, not the subscription."""
+
+
 def subscription_token(
-    config: Config,
-    client: str,
-    channel: str,
-    *,
-    ttl: float | None = None,
-    info: object = None,
-    data: object = None,
-    override: Mapping[str, bool] | None = None,
-    expire_at: float | None = None,
-    keep_subscription: bool = False,
+    config: Config, client: str, channel: str, **options: Unpack[SubscriptionOptions]
 ) -> str:
     """Sign a subscription token. See `realtime.tokens.subscription_token`."""
-    claims: dict[str, Any] = {"client": client, "channel": channel}
-    claims |= _of_subscription(data, override, expire_at)
-    if keep_subscription:
-        claims["eto"] = True
-    return _sign(config.subscription_tokens, claims, ttl, info)
+    kept = {"eto": True} if options.get("keep_subscription") else {}
+    return _subscription_token(config, {"client": client, **kept}, channel, options)
 
 
 def user_subscription_token(
-    config: Config,
-    user: str,
-    channel: str,
-    *,
-    ttl: float | None = None,
-    info: object = None,
-    data: object = None,
-    override: Mapping[str, bool] | None = None,
-    expire_at: float | None = None,
-    keep_subscription: bool = False,
+    config: Config, user: str, channel: str, **options: Unpack[SubscriptionOptions]
 ) -> str:
     """Sign a subscription token for a user ID. See `realtime.tokens.user_subscription_token`."""
-    options = config.subscription_tokens
-    claims: dict[str, Any] = {options.user_id_claim or "sub": user, "channel": channel}
-    claims |= _of_subscription(data, override, 0 if keep_subscription else expire_at)
-    return _sign(options, claims, ttl, info)
+    if options.get("keep_subscription"):
+        options["expire_at"] = 0
+    claim = config.subscription_tokens.user_id_claim or "sub"
+    return _subscription_token(config, {claim: user}, channel, options)
 
 
-def _of_subscription(
-    data: object, override: Mapping[str, bool] | None, expire_at: float | None
-) -> dict[str, Any]:
-    """Return the claims of a subscription that both kinds of its tokens have."""
-    claims: dict[str, Any] = {}
-    if data is not None:
+def _subscription_token(
+    config: Config, claims: dict[str, Any], channel: str, options: SubscriptionOptions
+) -> str:
+    claims["channel"] = channel
+    if (data := options.get("data")) is not None:
         claims["data"] = _raw(data)
-    if override:
+    if override := options.get("override"):
         if unknown := override.keys() - set(Overrides._fields):
             raise ValueError(f"{', '.join(sorted(unknown))} cannot be overridden")
         claims["override"] = {name: {"value": bool(value)} for name, value in override.items()}
-    if expire_at is not None:
+    if (expire_at := options.get("expire_at")) is not None:
         claims["expire_at"] = int(expire_at)
-    return claims
+    return _sign(config.subscription_tokens, claims, options.get("ttl"), options.get("info"))
 
 
 def unnamed_party(options: TokenOptions) -> str:

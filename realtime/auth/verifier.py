@@ -22,7 +22,6 @@ from realtime.auth import claims
 from realtime.auth.claims import (
     OBSERVER,
     ConnectToken,
-    Expected,
     InvalidToken,
     ObserverToken,
     SubscribeToken,
@@ -132,12 +131,12 @@ class Verifier:
         """
         hs256 = get_default_algorithms()["HS256"]
         self._observer_keys = [Key(hs256, key) for key in observer_keys]
+        self._of_connection = config.connection_tokens
         self._connection = _Signers(config.connection_tokens)
-        self._of_connection = _expected(config.connection_tokens)
         self._subscription = self._connection
         if config.subscription_tokens != config.connection_tokens:
             self._subscription = _Signers(config.subscription_tokens)
-        self._of_subscription = _expected(config.subscription_tokens)
+        self._of_subscription = config.subscription_tokens
 
     async def identify(self, token: str, now: float) -> ConnectToken | ObserverToken:
         """Verify the token of a connect command.
@@ -197,16 +196,6 @@ def claims_of(token: str) -> bytes:
         InvalidToken: it cannot be taken apart.
     """
     return _parse(token).claims
-
-
-def _expected(options: TokenOptions) -> Expected:
-    return Expected(
-        options.audience,
-        options.audience_regex,
-        options.issuer,
-        options.issuer_regex,
-        options.user_id_claim,
-    )
 
 
 def _parse(token: str) -> _Signed:

@@ -16,13 +16,20 @@ from itertools import islice
 from typing import Any
 
 from realtime import logs
+from realtime.auth.keys import KeysUnavailable
 from realtime.clients.renewals import Renewals
 from realtime.clients.rules import rules_of
 from realtime.clients.session import LOST_MOST, ClientSession, SessionState
 from realtime.clients.subscriptions import ClientSubscriptions
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
-from realtime.errors import Disconnect, DisconnectNoPong, Error, LimitExceeded
+from realtime.errors import (
+    Disconnect,
+    DisconnectNoPong,
+    EngineUnavailable,
+    Error,
+    LimitExceeded,
+)
 from realtime.node.hooks import NO_HANDSHAKE, Handshake
 from realtime.node.limits.command_rates import Spent
 from realtime.node.node import Node
@@ -220,16 +227,6 @@ class Client:
         return self.session.handshake
 
     @property
-    def transport_name(self) -> str:
-        """The name of its transport."""
-        return self.transport.name
-
-    @property
-    def session_name(self) -> str:
-        """The session of the connection; "" for none."""
-        return self.transport.session
-
-    @property
     def num_channels(self) -> int:
         """The number of its subscriptions, with those that are being made."""
         return len(self.session.subscriptions) + len(self.session.pending)
@@ -269,6 +266,22 @@ class Client:
     def log_refused(self, what: str, why: Exception) -> None:
         """Log that the service refused something the client sent. `why` must hold no secret."""
         logger.info("Client %s: %s refused: %s", self.id, what, why, extra=logs.of(self))
+
+    def log_failed(self, what: str, error: Exception) -> None:
+        """Log why a client could not be served; not for each one while the engine is away.
+
+        Args:
+            what: the service did for it.
+            error: of the engine, a hook, or a defect of this service.
+        """
+        about = logs.of(self)
+        if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
+            logger.info("Client %s: %s failed: %s", self.id, what, error, extra=about)
+        elif not isinstance(error, EngineUnavailable):
+            logger.error("%s failed: %s", what.capitalize(), error, exc_info=error, extra=about)
+        elif self.node.outage.begins():
+            text = "%s failed, as others may for now: %s"
+            logger.error(text, what.capitalize(), error, extra=about)
 
     # see `node.subscriber.Subscriber`
 

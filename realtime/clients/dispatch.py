@@ -24,13 +24,11 @@ from enum import Enum, auto
 from typing import NamedTuple, TypeAlias
 
 from realtime import logs
-from realtime.auth.keys import KeysUnavailable
 from realtime.clients.client import Client
 from realtime.clients.commands import connection, publishing, queries, subscription
 from realtime.errors import (
     Disconnect,
     DisconnectServerError,
-    EngineUnavailable,
     Error,
     InternalError,
     MethodNotFound,
@@ -266,28 +264,12 @@ class Dispatcher:
         except Disconnect:
             raise
         except Exception as error:  # raised by the engine, a hook, or a defect of this service
-            self._log_failure(command, error)
+            self.client.log_failed(f"command {command.method}", error)
             # no variable holds what is raised: its traceback would hold this frame
             if issubclass(failure, Disconnect):
                 raise failure from None
             self.client.reply_error(command, failure())
         return None
-
-    def _log_failure(self, command: Command, error: Exception) -> None:
-        """Log why a command failed; not for each command while the engine is away."""
-        about = logs.of(self.client)
-        if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
-            logger.info(
-                "Client %s: %s failed: %s", self.client.id, command.method, error, extra=about
-            )
-        elif not isinstance(error, EngineUnavailable):
-            logger.error(
-                "Command %s failed: %s", command.method, error, exc_info=error, extra=about
-            )
-        elif self.client.node.outage.begins():
-            logger.error(
-                "Command %s failed, as others may for now: %s", command.method, error, extra=about
-            )
 
     async def _pipeline(self, command: Command, publish: Continuation) -> None:
         """Start to publish, and return as soon as the next publication may start.

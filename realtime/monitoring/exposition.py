@@ -5,9 +5,9 @@ The package prometheus-client writes it. It comes with the extra `metrics`.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from itertools import accumulate
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from prometheus_client import exposition
 from prometheus_client.core import (
@@ -21,9 +21,16 @@ from prometheus_client.registry import Collector
 
 from realtime.metrics import Durations
 from realtime.monitoring.figures import Figures, Labels, Value
-from realtime.monitoring.table import COUNTER, GAUGE, METRICS
+from realtime.monitoring.table import COUNTER, GAUGE, HISTOGRAM, METRICS
 
 OPENMETRICS = "application/openmetrics-text"
+
+
+_FAMILIES: Mapping[str, Callable[..., Any]] = {
+    COUNTER: CounterMetricFamily,
+    GAUGE: GaugeMetricFamily,
+    HISTOGRAM: HistogramMetricFamily,
+}
 
 
 class Text(NamedTuple):
@@ -54,25 +61,16 @@ class _Collected(Collector):
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        for name, values in self._figures.items():
-            yield _family(name, values)
+        yield from map(_family, self._figures.keys(), self._figures.values())
 
 
-def _family(name: str, values: Mapping[Labels, Value]) -> Metric:
+def _family(name: str, values: Mapping[Labels, Value]) -> Any:
     metric = METRICS[name]
-    family: CounterMetricFamily | GaugeMetricFamily | HistogramMetricFamily
-    if metric.type == COUNTER:
-        family = CounterMetricFamily(name, metric.meaning, labels=metric.labels)
-    elif metric.type == GAUGE:
-        family = GaugeMetricFamily(name, metric.meaning, labels=metric.labels)
-    else:
-        family = HistogramMetricFamily(name, metric.meaning, labels=metric.labels)
+    family = _FAMILIES[metric.type](name, metric.meaning, labels=metric.labels)
     for labels, value in sorted(values.items()):
-        if isinstance(family, HistogramMetricFamily):
-            assert isinstance(value, Durations)
+        if isinstance(value, Durations):
             family.add_metric(labels, _buckets(value), value.total)
         else:
-            assert not isinstance(value, Durations)
             family.add_metric(labels, value)
     return family
 

@@ -102,7 +102,7 @@ async def _counted(items: Collection[T], labels: Callable[[T], Labels]) -> Mappi
 
 
 def _transport(client: Subscriber) -> Labels:
-    return client.transport_name, f"v{client.codec.generation}"
+    return client.transport.name, f"v{client.codec.generation}"
 
 
 def _namespace(feed: ChannelFeed) -> Labels:

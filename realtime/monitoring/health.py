@@ -11,8 +11,9 @@ from __future__ import annotations
 import asyncio
 import threading
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Coroutine
 from concurrent.futures import Future
+from typing import Any
 
 from realtime.config.reader import InvalidOptions
 from realtime.engine.nodes import Cluster
@@ -116,7 +117,7 @@ async def is_process_ready() -> bool:
             return await asyncio.to_thread(_of_member.get)
         except InvalidOptions:
             return False
-    return await _from(node, lambda: is_ready(node))
+    return await _from(node, is_ready(node))
 
 
 async def is_process_alive() -> bool:
@@ -125,20 +126,12 @@ async def is_process_alive() -> bool:
         node = serving.serving_node()
     except NotServing:
         return True
-    return node is serving.node() or await _from(node, _turn)
+    return node is serving.node() or await _from(node, asyncio.sleep(0, True))
 
 
-async def _turn() -> bool:
-    return True
-
-
-async def _from(node: Node, ask: Callable[[], Awaitable[bool]]) -> bool:
+async def _from(node: Node, asking: Coroutine[Any, Any, bool]) -> bool:
     """Ask on the event loop of a node; False if it does not answer in time."""
-
-    async def run() -> bool:
-        return await ask()
-
-    answer: Future[bool] = asyncio.run_coroutine_threadsafe(run(), node.loop)
+    answer: Future[bool] = asyncio.run_coroutine_threadsafe(asking, node.loop)
     try:
         async with asyncio.timeout(LOOP_TIMEOUT):
             return await asyncio.wrap_future(answer)

@@ -129,7 +129,8 @@ class ControlHandler:
         return [
             client
             for client in self._hub.connections(message.user)
-            if message.client in ("", client.id) and message.session in ("", client.session_name)
+            if message.client in ("", client.id)
+            and message.session in ("", client.transport.session)
         ]
 
     def _disconnect(self, message: DisconnectSome) -> None:

@@ -7,6 +7,7 @@ from typing import Protocol
 from realtime.cluster.control import ServerSubscription
 from realtime.cluster.survey import ClientReport
 from realtime.errors import Disconnect
+from realtime.node.outbox import Transport
 from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import (
@@ -37,21 +38,14 @@ class Subscriber(Protocol):
 
     id: ClientID
     codec: Codec
+    transport: Transport
 
     @property
     def user(self) -> UserID: ...
 
     @property
-    def transport_name(self) -> str:
-        """The name of its transport; see `outbox.Transport`."""
-
-    @property
     def auth_session(self) -> str:
         """The auth session the connection belongs to, "" for none."""
-
-    @property
-    def session_name(self) -> str:
-        """The session of the connection, a secret between it and the client; "" for none."""
 
     def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
         """Set when the connection expires, and tell the client.

@@ -197,7 +197,7 @@ class Mirrors:
     ) -> None:
         client.mirror(_Tap(client, followers))
         note = _Tap(client, followers if only is None else [only])
-        note.add(kind, lambda _: client.transport_name)
+        note.add(kind, lambda _: client.transport.name)
 
     def _end(self, name: str) -> None:
         mirror = self._mirrors.pop(name, None)

@@ -11,7 +11,8 @@ without the middleware `realtime.asgi.application` does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import suppress
 from typing import Any
 
 from asgiref.sync import iscoroutinefunction, markcoroutinefunction
@@ -19,6 +20,8 @@ from django.http import HttpRequest
 
 from realtime.errors import Error
 from realtime.pages import elements, page_positions
+from realtime.server_api.arguments import Position
+from realtime.serving import run_by_hand
 from realtime.transports.private_pages import KEY, PagePrivacy, keep_from_caches
 
 ATTRIBUTE = "_realtime_page"
@@ -124,22 +127,19 @@ async def _acompleted(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _read(wanted: list[tuple[str, int]]) -> elements.Found:
-    found: elements.Found = {}
-    for at, channels in elements.by_time(wanted):
-        try:
-            read = page_positions.read(channels, at)
-        except Error:  # a cache kept what the options no longer allow
-            continue
-        found.update({(channel, at): position for channel, position in read.items()})
-    return found
+    async def at_once(channels: list[str], at: int) -> dict[str, Position | None]:
+        return page_positions.read(channels, at)
+
+    return run_by_hand(_aread(wanted, at_once))
 
 
-async def _aread(wanted: list[tuple[str, int]]) -> elements.Found:
+async def _aread(
+    wanted: list[tuple[str, int]],
+    read: Callable[[list[str], int], Awaitable[dict[str, Position | None]]] = page_positions.aread,
+) -> elements.Found:
     found: elements.Found = {}
     for at, channels in elements.by_time(wanted):
-        try:
-            read = await page_positions.aread(channels, at)
-        except Error:
-            continue
-        found.update({(channel, at): position for channel, position in read.items()})
+        with suppress(Error):  # a cache kept what the options no longer allow
+            positions = await read(channels, at)
+            found.update({(channel, at): position for channel, position in positions.items()})
     return found

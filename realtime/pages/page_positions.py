@@ -19,7 +19,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import TypeAlias
 
 from django.http import HttpRequest
 
@@ -36,7 +37,7 @@ from realtime.errors import (
 )
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api.arguments import Position
-from realtime.serving import serving
+from realtime.serving import run_by_hand, serving
 from realtime.tracing.recording import recorder
 from realtime.transports.asgi import BEGUN
 
@@ -50,6 +51,10 @@ LOG_INTERVAL = 60.0
 """Seconds between log lines about positions that could not be read."""
 
 ATTRIBUTE = "_realtime_begun"
+
+Work: TypeAlias = Callable[[Member], Awaitable[list[StreamPosition]]]
+Ask: TypeAlias = Callable[[Work], Awaitable[list[StreamPosition]]]
+"""Has a member of the service do work."""
 
 
 def note_begin(request: HttpRequest) -> None:
@@ -103,7 +108,7 @@ def positions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Positi
     """
     if (found := in_snapshot(channels)) is not None:
         return found
-    return _recorded(_reader.read(dict.fromkeys(channels), time_of(request)))
+    return read(channels, time_of(request))
 
 
 def in_snapshot(channels: Sequence[str]) -> dict[str, Position | None] | None:
@@ -114,17 +119,31 @@ def in_snapshot(channels: Sequence[str]) -> dict[str, Position | None] | None:
 
 async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
     """Return the positions that channels had when a request began. Async version of `positions`."""
-    return _recorded(await _reader.aread(dict.fromkeys(channels), time_of(request)))
+    return await aread(channels, time_of(request))
 
 
 def read(channels: Sequence[str], at: int | None) -> dict[str, Position | None]:
     """Return positions at a time in Unix ms, or those of now; see `positions`."""
-    return _recorded(_reader.read(dict.fromkeys(channels), at))
+    return run_by_hand(_read(channels, at, _call))
 
 
 async def aread(channels: Sequence[str], at: int) -> dict[str, Position | None]:
     """Return positions at a time in Unix ms. Async version of `read`."""
-    return _recorded(await _reader.aread(dict.fromkeys(channels), at))
+    return await _read(channels, at, _acall)
+
+
+async def _read(channels: Sequence[str], at: int | None, ask: Ask) -> dict[str, Position | None]:
+    return _recorded(await _reader.read(dict.fromkeys(channels), at, ask))
+
+
+async def _call(work: Work) -> list[StreamPosition]:
+    """Ask the engine in a thread. Never waits, so that `run_by_hand` can run it."""
+    return serving.call(work, async_name="pages.apositions", timeout=READ_TIMEOUT)
+
+
+async def _acall(work: Work) -> list[StreamPosition]:
+    async with asyncio.timeout(3 * READ_TIMEOUT):
+        return await serving.acall(work, timeout=READ_TIMEOUT)
 
 
 def _recorded(found: dict[str, Position | None]) -> dict[str, Position | None]:
@@ -158,34 +177,21 @@ class _Reader:
         self._retry_at = 0.0
         self._log_at = 0.0
 
-    def read(self, channels: Mapping[str, None], at: int | None) -> dict[str, Position | None]:
-        wanted = self._wanted(channels)
-        if not wanted:
-            return dict.fromkeys(channels)
+    async def read(
+        self, channels: Mapping[str, None], at: int | None, ask: Ask
+    ) -> dict[str, Position | None]:
+        result: dict[str, Position | None] = dict.fromkeys(channels)
+        if not (wanted := self._wanted(channels)):
+            return result
         try:
-            found = serving.call(
-                lambda member: _positions(member, wanted, at),
-                async_name="pages.apositions",
-                timeout=READ_TIMEOUT,
-            )
-        except (EngineUnavailable, NotServing, InternalError) as error:
-            self._failed(error)
-            return dict.fromkeys(channels)
-        return _result(channels, wanted, found)
-
-    async def aread(self, channels: Mapping[str, None], at: int) -> dict[str, Position | None]:
-        wanted = self._wanted(channels)
-        if not wanted:
-            return dict.fromkeys(channels)
-        try:
-            async with asyncio.timeout(3 * READ_TIMEOUT):
-                found = await serving.acall(
-                    lambda member: _positions(member, wanted, at), timeout=READ_TIMEOUT
-                )
+            found = await ask(lambda member: member.positions(wanted, at))
         except (EngineUnavailable, NotServing, InternalError, TimeoutError) as error:
             self._failed(error)
-            return dict.fromkeys(channels)
-        return _result(channels, wanted, found)
+            return result
+        for channel, position in zip(wanted, found, strict=True):
+            if position.epoch:  # the dummy engine has none
+                result[channel] = Position(position.offset, position.epoch)
+        return result
 
     def _wanted(self, channels: Mapping[str, None]) -> list[str]:
         """Return the channels to ask for; none while the reader pauses."""
@@ -199,20 +205,6 @@ class _Reader:
         if now >= self._log_at:
             self._log_at = now + LOG_INTERVAL
             logger.warning("Pages have no positions, their clients load the state: %s", error)
-
-
-async def _positions(member: Member, channels: list[str], at: int | None) -> list[StreamPosition]:
-    return await member.positions(channels, at)
-
-
-def _result(
-    channels: Mapping[str, None], wanted: list[str], found: list[StreamPosition]
-) -> dict[str, Position | None]:
-    result: dict[str, Position | None] = dict.fromkeys(channels)
-    for channel, position in zip(wanted, found, strict=True):
-        if position.epoch:  # the dummy engine has none
-            result[channel] = Position(position.offset, position.epoch)
-    return result
 
 
 _reader = _Reader()

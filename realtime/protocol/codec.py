@@ -7,12 +7,14 @@ So joining messages into a frame is joining bytes.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import ClassVar, Protocol, TypeVar, cast
 
+from google.protobuf.message import DecodeError
 from msgspec import Struct
 
-from realtime.errors import Disconnect, Error
+from realtime.errors import Disconnect, DisconnectBadRequest, Error
+from realtime.protocol.json_stream import Malformed
 from realtime.protocol.messages import (
     ChannelName,
     ClientInfo,
@@ -125,3 +127,19 @@ class Codec(Protocol):
     def closing(self, disconnect: Disconnect) -> tuple[int, str]:
         """Return code and reason of a WebSocket close frame. The reason fits one."""
         ...
+
+
+class RequestDecoder:
+    """The part of a codec that decodes requests, by a table."""
+
+    requests: ClassVar[Mapping[type[Struct], Callable[[bytes], Struct]]]
+    """Request → decoder of its params."""
+    no_params: ClassVar[bytes]
+    """The encoded form of an empty request."""
+
+    def params(self, command: Command, shape: type[R]) -> R:
+        params = self.no_params if command.params is None else command.params
+        try:
+            return cast(R, self.requests[shape](params))
+        except (Malformed, DecodeError):
+            raise DisconnectBadRequest from None

@@ -17,6 +17,9 @@ from realtime.protocol.messages import (
     ConnectResult,
     PresenceResult,
     Publication,
+    Result,
+    RPCResult,
+    SubRefreshResult,
     SubscribeResult,
 )
 
@@ -139,6 +142,14 @@ def connect(
     )
 
 
-def presence(result: PresenceResult) -> dict[str, dict[str, ClientInfoShape]]:
-    """Return a result of presence in its JSON shape."""
-    return {"presence": {c: client_info(info) for c, info in sorted(result.presence.items())}}
+def plain(result: Result) -> object:
+    """Return a result that looks the same in every generation in its JSON shape."""
+    match result:
+        case PresenceResult(presence):
+            return {"presence": {c: client_info(info) for c, info in sorted(presence.items())}}
+        case SubRefreshResult(expires, ttl):
+            return ExpiryShape(expires, ttl)
+        case RPCResult(data):
+            return RPCShape(optional(data))
+        case _:
+            return result

@@ -12,8 +12,8 @@ Centrifugo 2.8.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterator
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from typing import Generic, TypeVar
 
 import msgspec
 
@@ -40,11 +40,16 @@ class ObjectDecoder(Generic[T]):
     `T` must forbid unknown fields: an unknown key makes the decoder try again with folded keys.
     """
 
-    def __init__(self, shape: type[T]) -> None:
+    def __init__(self, shape: type[T], **maps: type[msgspec.Struct]) -> None:
+        """
+        Args:
+            shape: `T`.
+            maps: fields that map names to structs → such a struct. Keys of its objects are folded,
+                too.
+        """
         self._decode = msgspec.json.Decoder(shape).decode
-        self._fields: dict[str, msgspec.structs.FieldInfo] = {
-            field.encode_name: field for field in msgspec.structs.fields(shape)
-        }
+        self._fields = _names_of(shape)
+        self._maps = {field: _names_of(inner) for field, inner in maps.items()}
 
     def __call__(self, text: bytes) -> T:
         """Decode `text`, which holds exactly one value.
@@ -57,30 +62,27 @@ class ObjectDecoder(Generic[T]):
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             pass
         try:
-            return self._decode(_fold(replace_lone_surrogates(text), self._fields))
+            return self._decode(_fold(replace_lone_surrogates(text), self._fields, self._maps))
         except (msgspec.MsgspecError, UnicodeDecodeError, RecursionError):
             raise Malformed("not the expected object") from None
 
 
-def _fold(text: bytes, fields: dict[str, msgspec.structs.FieldInfo]) -> bytes:
-    """Spell the keys of an object as the struct does, and drop unknown keys.
+def _names_of(shape: type[msgspec.Struct]) -> dict[str, str]:
+    return {name: name for name in shape.__struct_fields__}
 
-    The values of a field that maps names to structs (`subs` of connect) are folded too.
-    """
+
+def _fold(text: bytes, names: dict[str, str], maps: dict[str, dict[str, str]]) -> bytes:
+    """Spell the keys of an object as the struct does, and drop unknown keys."""
     folded: dict[str, msgspec.Raw] = {}
     for key, value in _read_object.decode(text).items():
-        field = fields.get(key) or fields.get(key.lower())
-        if field is None:
-            continue
-        if (inner := _struct_in_map(field.type)) and bytes(value) != b"null":
-            value = _fold_map(value, {f.encode_name: f for f in msgspec.structs.fields(inner)})
-        folded[field.encode_name] = value
+        if known := names.get(key) or names.get(key.lower()):
+            is_map = known in maps and bytes(value) != b"null"
+            folded[known] = _fold_map(value, maps[known]) if is_map else value
     return msgspec.json.encode(folded)
 
 
-def _fold_map(text: msgspec.Raw, fields: dict[str, msgspec.structs.FieldInfo]) -> msgspec.Raw:
+def _fold_map(text: msgspec.Raw, names: dict[str, str]) -> msgspec.Raw:
     """Fold the values of an object. A client may send thousands, so there is one pass for all."""
-    names = {name: name for name in fields}
     entries = {
         name: entry
         and {
@@ -91,18 +93,6 @@ def _fold_map(text: msgspec.Raw, fields: dict[str, msgspec.structs.FieldInfo]) -
         for name, entry in _read_map.decode(text).items()
     }
     return msgspec.Raw(msgspec.json.encode(entries))
-
-
-def _struct_in_map(field_type: Any) -> type[msgspec.Struct] | None:
-    """Return the struct `S` of a field of type `dict[str, S | None] | None`; None for others."""
-    info = msgspec.inspect.type_info(field_type)
-    for option in info.types if isinstance(info, msgspec.inspect.UnionType) else (info,):
-        if isinstance(option, msgspec.inspect.DictType):
-            value = option.value_type
-            for part in value.types if isinstance(value, msgspec.inspect.UnionType) else (value,):
-                if isinstance(part, msgspec.inspect.StructType):
-                    return part.cls
-    return None
 
 
 def decode_stream(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
@@ -154,7 +144,7 @@ def _decode_slowly(text: bytes, decode: Callable[[bytes], V]) -> Iterator[V]:
         position = end
 
 
-def method_number(method: int | str, names: dict[str, int]) -> int:
+def method_number(method: int | str, names: Mapping[str, int]) -> int:
     """Return the number of a method that is given by number, or by name in any letter case.
 
     A number is returned as it is, even if no method has it.

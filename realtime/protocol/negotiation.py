@@ -10,16 +10,19 @@ docs/protocol.md, 15.1.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import NamedTuple
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 from urllib.parse import parse_qs
 
 import msgspec
+from google.protobuf.message import DecodeError
+from google.protobuf.unknown_fields import UnknownFieldSet
 
 from realtime.payload import replace_lone_surrogates
 from realtime.protocol.codec import Codec
 from realtime.protocol.json_stream import Malformed, decode_stream
-from realtime.protocol.protobuf_frames import field_numbers, split_frame
+from realtime.protocol.protobuf_frames import split_frame
+from realtime.protocol.v1 import client_pb2
 from realtime.protocol.v1 import json as json_1
 from realtime.protocol.v1 import protobuf as protobuf_1
 from realtime.protocol.v2 import json as json_2
@@ -107,7 +110,7 @@ def generation_of(frame: bytes, binary: bool) -> int:
     """
     try:
         newer = _has_request_field(frame) if binary else _has_request_key(frame)
-    except ValueError:
+    except (ValueError, DecodeError):
         newer = False
     return 2 if newer else 1
 
@@ -118,8 +121,9 @@ def _has_request_key(frame: bytes) -> bool:
 
 
 def _has_request_field(frame: bytes) -> bool:
-    # every field is read: a message that breaks off behind one is no command
-    return bool(set(field_numbers(next(split_frame(frame), b""))) & METHODS.keys())
+    command = client_pb2.Command.FromString(next(split_frame(frame), b""))
+    unknown: Iterable[Any] = UnknownFieldSet(command)  # type: ignore[assignment]  # as its stubs say
+    return any(field.field_number in METHODS for field in unknown)
 
 
 def _read_keys(text: bytes) -> Sequence[str]:

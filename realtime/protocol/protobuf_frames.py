@@ -9,10 +9,6 @@ from collections.abc import Iterator
 
 _MAX_VARINT_BYTES = 10
 
-_VARINT, _EIGHT_BYTES, _LENGTH, _FOUR_BYTES = 0, 1, 2, 5
-"""The wire types of a field."""
-_SIZES = {_EIGHT_BYTES: 8, _FOUR_BYTES: 4}
-
 
 def frame_message(message: bytes) -> bytes:
     """Put its length in front of an encoded message."""
@@ -43,30 +39,6 @@ def split_frame(frame: bytes) -> Iterator[bytes]:
             raise ValueError("truncated message")
         yield frame[position : position + length]
         position += length
-
-
-def field_numbers(message: bytes) -> Iterator[int]:
-    """Yield the numbers of the fields of a message, in order; values are skipped.
-
-    Raises:
-        ValueError: the message is malformed, or has groups, which no client sends.
-    """
-    position, end = 0, len(message)
-    while position < end:
-        tag, position = _read_varint(message, position)
-        number, wire_type = tag >> 3, tag & 7
-        if wire_type == _VARINT:
-            _, position = _read_varint(message, position)
-        elif wire_type == _LENGTH:
-            length, position = _read_varint(message, position)
-            position += length
-        elif wire_type in _SIZES:
-            position += _SIZES[wire_type]
-        else:
-            raise ValueError("unknown wire type")
-        if number == 0 or position > end:
-            raise ValueError("malformed field")
-        yield number
 
 
 def _read_varint(data: bytes, position: int) -> tuple[int, int]:

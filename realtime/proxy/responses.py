@@ -56,33 +56,29 @@ class _Disconnect(Struct, forbid_unknown_fields=True):
     reconnect: bool | None = None
 
 
-class ConnectResult(Struct, forbid_unknown_fields=True):
+class InfoResult(Struct, forbid_unknown_fields=True):
+    """Channel info of an allowed subscription, or connection info."""
+
+    info: Raw = ABSENT
+    b64info: str | None = None
+
+
+class ConnectResult(InfoResult):
     """The identity of a client. `expire_at` is in Unix seconds, 0 for never."""
 
     user: str | None = None
     expire_at: _UnixSeconds | None = None
-    info: Raw = ABSENT
-    b64info: str | None = None
     data: Raw = ABSENT
     b64data: str | None = None
     channels: list[str] | None = None
     meta: Raw = ABSENT
 
 
-class RefreshResult(Struct, forbid_unknown_fields=True):
+class RefreshResult(InfoResult):
     """Whether a connection continues, and until when. `expire_at` is in Unix seconds."""
 
     expired: bool | None = None
     expire_at: _UnixSeconds | None = None
-    info: Raw = ABSENT
-    b64info: str | None = None
-
-
-class SubscribeResult(Struct, forbid_unknown_fields=True):
-    """Channel info of an allowed subscription."""
-
-    info: Raw = ABSENT
-    b64info: str | None = None
 
 
 class DataResult(Struct, forbid_unknown_fields=True):
@@ -98,7 +94,7 @@ _decode_disconnect = ObjectDecoder(_Disconnect)
 
 connect = ObjectDecoder(ConnectResult)
 refresh = ObjectDecoder(RefreshResult)
-subscribe = ObjectDecoder(SubscribeResult)
+subscribe = ObjectDecoder(InfoResult)
 data = ObjectDecoder(DataResult)
 
 
@@ -149,7 +145,7 @@ def _to_disconnect(disconnect: _Disconnect) -> Disconnect:
     return Disconnect.received(code, fitting(disconnect.reason or "", reconnect), reconnect)
 
 
-def info(result: ConnectResult | RefreshResult | SubscribeResult, by: Handshake) -> Payload | None:
+def info(result: InfoResult, by: Handshake) -> Payload | None:
     """Return the info in a result, None for none. It is JSON for every client, others read it.
 
     Args:

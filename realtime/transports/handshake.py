@@ -19,7 +19,7 @@ docs/protocol.md, 10.7.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from ipaddress import IPv6Address, ip_address
 from urllib.parse import parse_qs, urlsplit
 
@@ -27,7 +27,7 @@ import msgspec
 
 from realtime.config import origins
 from realtime.config.options import Config
-from realtime.node.hooks import Handshake, Hooks, forwarded_headers
+from realtime.node.hooks import NO_HANDSHAKE, Handshake, Hooks, forwarded_headers
 from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.transports.asgi import UNAVAILABLE, Exchange, Headers, Scope, cookies, header
@@ -79,7 +79,7 @@ def may_use(config: Config, hooks: Hooks, scope: Scope, *, own_pages: bool = Fal
         return True
     if patterns is not None:
         return origins.is_allowed(origin, patterns)
-    return hooks.trusts_page(_handshake_of(hooks, scope, origin))
+    return hooks.trusts_page(_of_site(hooks, scope, {"origin": origin}))
 
 
 def _is_of_a_program(hooks: Hooks, scope: Scope) -> bool:
@@ -122,11 +122,11 @@ def _is_own(scope: Scope, origin: str) -> bool:
     return origin.lower().partition("://")[2] == (header(scope, b"host") or "").lower() != ""
 
 
-def _handshake_of(hooks: Hooks, scope: Scope, origin: str) -> Handshake:
-    """Return what of a request says whether a page has its host."""
+def _of_site(hooks: Hooks, scope: Scope, headers: Mapping[str, str]) -> Handshake:
+    """Return a handshake with these headers, and what says whether a page has its host."""
     found = {name: header(scope, name.encode("latin-1")) for name in hooks.site_headers}
     return Handshake(
-        {"origin": origin},
+        headers,
         header(scope, b"host") or "",
         site_headers={name: value for name, value in found.items() if value is not None},
         is_secure=scope.get("scheme") in ("https", "wss"),
@@ -202,23 +202,13 @@ def _ip_address(text: str) -> str:
     return str(address).partition("%")[0]
 
 
-def handshake(
-    scope: Scope,
-    format_name: str,
-    extra: Sequence[str] | None,
-    *,
-    transport: str = "websocket",
-    site_headers: Sequence[str] = (),
-    address: str = "",
-) -> Handshake:
-    """Return what hooks and proxies get of a handshake.
+def handshake(hooks: Hooks, scope: Scope, extra: Sequence[str] | None) -> Handshake:
+    """Return what hooks and proxies get of a request.
 
     Args:
-        format_name: "json" or "protobuf".
+        hooks: those of the site, which may want headers for themselves.
+        scope: of the request.
         extra: see `forwarded_headers`.
-        transport: see `outbox.Transport.name`.
-        site_headers: see `node.hooks.Hooks`.
-        address: of the client, see `address_of`.
     """
     forwarded = forwarded_headers(extra)
     headers: dict[str, str] = {}
@@ -231,31 +221,22 @@ def handshake(
             headers[name] = f"{headers[name]}{separator}{text}" if name in headers else text
     query = parse_qs(scope.get("query_string", b"").decode("latin-1"))
     encoding = "binary" if query.get("encoding", [""])[0] == "binary" else "json"
-    for_site = {name: header(scope, name.encode("latin-1")) for name in site_headers}
-    return Handshake(
-        headers,
-        header(scope, b"host") or "",
-        format_name,
-        encoding,
-        transport,
-        {name: value for name, value in for_site.items() if value is not None},
-        scope.get("scheme") in ("https", "wss"),
-        address,
-    )
+    return msgspec.structs.replace(_of_site(hooks, scope, headers), encoding=encoding)
 
 
 def kept_of(node: Node, scope: Scope, format_name: str, transport: str, address: str) -> Handshake:
-    """Return what a node keeps of a handshake: nothing but the address where no hook wants more."""
-    hooks = node.hooks
-    if not hooks.wants_handshake:
-        return Handshake(protocol=format_name, transport=transport, address=address)
-    return handshake(
-        scope,
-        format_name,
-        node.config.handshake_headers,
-        transport=transport,
-        site_headers=hooks.site_headers,
-        address=address,
+    """Return what a node keeps of a handshake: nothing of the request where no hook wants more.
+
+    Args:
+        format_name: "json" or "protobuf".
+        transport: see `outbox.Transport.name`.
+        address: of the client, see `address_of`.
+    """
+    opening = NO_HANDSHAKE
+    if node.hooks.wants_handshake:
+        opening = handshake(node.hooks, scope, node.config.handshake_headers)
+    return msgspec.structs.replace(
+        opening, protocol=format_name, transport=transport, address=address
     )
 
 
@@ -309,22 +290,6 @@ def cors(scope: Scope, origin: str) -> list[tuple[bytes, bytes]]:
 def come_later(refused: NotAdmitted) -> tuple[bytes, bytes]:
     """Return the header that says when a peer may come back."""
     return b"retry-after", b"%d" % refused.retry_after
-
-
-async def is_admitted(node: Node, opening: Handshake, exchange: Exchange, headers: Headers) -> bool:
-    """Return whether a process takes the connection that a request begins; otherwise answer it.
-
-    Waits for the turn of a newcomer.
-
-    Args:
-        headers: of the answer.
-    """
-    try:
-        await node.admission.take_turn(opening.address)
-    except NotAdmitted as refused:
-        await respond_later(exchange, refused, headers)
-        return False
-    return True
 
 
 async def respond_later(exchange: Exchange, refused: NotAdmitted, headers: Headers = ()) -> None:

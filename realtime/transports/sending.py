@@ -164,9 +164,6 @@ class WebSocketTransport(SendingTransport):
     async def _end(self, code: int, reason: str) -> None:
         if self._last is not None:
             await self._send(send_event(self._last))
-        await self._send_close(code, reason)
-
-    async def _send_close(self, code: int, reason: str) -> None:
         await self._send(close_event(code, reason))
 
     def abandon(self) -> None:

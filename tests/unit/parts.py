@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import time
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 from hypothesis import settings
@@ -114,6 +115,7 @@ class RecordingClient:
         self.id = client_id
         self.positioned = {positioned}
         self.codec: Codec = codec or JSONCodec(use_offset=True)
+        self.transport: Any = SimpleNamespace(name="websocket", session=f"session of {client_id}")
         self.pushed: list[bytes] = []
         self.closes: list[Disconnect | None] = []
         self.unsubscribed: list[str] = []
@@ -130,14 +132,6 @@ class RecordingClient:
     @property
     def auth_session(self) -> str:
         return ""
-
-    @property
-    def transport_name(self) -> str:
-        return "websocket"
-
-    @property
-    def session_name(self) -> str:
-        return f"session of {self.id}"
 
     def refresh_until(self, expires_at: float | None, info: Payload | None) -> None:
         self.refreshed.append((expires_at, info))

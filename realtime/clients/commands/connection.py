@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 
 import msgspec
@@ -90,16 +90,32 @@ async def connect(client: Client, command: Command) -> None:
             await subscribing.prepare()
         if client.is_closing():
             return
-        subs = {name: subscribing.complete() for name, subscribing in channels.items()}
-        client.reply(command, _result(client, identity, subs))
-        for subscribing in channels.values():
-            subscribing.push_kept()
-        client.subscriptions.connected()
-        if client.is_pinged:
-            client.start_pings()
+        complete(
+            client, channels, lambda subs: client.reply(command, _result(client, identity, subs))
+        )
     for subscribing in channels.values():
         await subscribing.join()
     await node.single_connection.finish(client)
+
+
+def complete(
+    client: Client,
+    making: Mapping[ChannelName, Subscribing],
+    reply: Callable[[dict[ChannelName, SubscribeResult]], None],
+) -> None:
+    """Make a client live in all of its channels, in one turn of the loop.
+
+    Args:
+        making: the channels that it comes with.
+        reply: tells it what became of them.
+    """
+    reply({channel: subscribing.complete() for channel, subscribing in making.items()})
+    for subscribing in making.values():
+        subscribing.push_kept()
+    client.subscriptions.connected()
+    client.renewals.set_timer()
+    if client.is_pinged:
+        client.start_pings()
 
 
 async def identify(client: Client, request: ConnectRequest) -> tuple[Identity, list[ChannelName]]:

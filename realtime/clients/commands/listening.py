@@ -14,6 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack, contextmanager
+from functools import partial
 
 from msgspec import Struct
 
@@ -183,25 +184,11 @@ async def listen(
             return
         if not request.is_named:
             _share_codec(listener, request, subscriptions, codecs)
-        _complete(listener, request, making)
+        connection.complete(listener, making, partial(_tell, listener, request))
     for subscribing in making.values():
         await subscribing.join()
     listener.close_if_done()
     await listener.node.single_connection.finish(listener)
-
-
-def _complete(
-    listener: Listener, request: ListenRequest, making: Mapping[ChannelName, Subscribing]
-) -> None:
-    """Make a listener live in all of its channels, in one turn of the loop."""
-    results = {channel: subscribing.complete() for channel, subscribing in making.items()}
-    _tell(listener, request, results)
-    for subscribing in making.values():
-        subscribing.push_kept()
-    listener.subscriptions.connected()
-    listener.renewals.set_timer()
-    if listener.is_pinged:
-        listener.start_pings()
 
 
 def _checked(

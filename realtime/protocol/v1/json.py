@@ -8,31 +8,27 @@ docs/protocol.md, 2.3, 2.8, 2.11 and 4.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator
 from functools import partial
-from typing import Annotated, TypeVar, cast
+from typing import ClassVar
 
 import msgspec
-from msgspec import Meta, Raw, Struct
+from msgspec import Raw, Struct
 
-from realtime.errors import Disconnect, DisconnectBadRequest, Error
+from realtime.errors import DisconnectBadRequest, Error
 from realtime.payload import escape
 from realtime.protocol import json_shapes
-from realtime.protocol.json_history import first_history_request
+from realtime.protocol.json_history import UInt64, checked_offset, first_history_request
 from realtime.protocol.json_shapes import (
     ConnectShape,
-    ExpiryShape,
     PublicationShape,
-    RPCShape,
     SubscribeShape,
     client_info,
-    optional,
     quote,
 )
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
     ABSENT,
-    UINT64_MAX,
     ChannelName,
     ClientInfo,
     Command,
@@ -43,34 +39,22 @@ from realtime.protocol.messages import (
     HistoryRequest,
     HistoryResult,
     NoResult,
-    PresenceResult,
-    PresenceStatsResult,
     Publication,
     RefreshResult,
-    Request,
     Result,
-    RPCResult,
-    SubRefreshResult,
     SubscribeRequest,
     SubscribeResult,
     UInt32,
 )
 from realtime.protocol.v1.numbers import (
     ALL,
-    METHODS,
+    METHOD_NUMBERS,
+    FirstGeneration,
     PushType,
-    empty_request,
-    split_offset,
     to_command,
     to_since,
 )
-
-R = TypeVar("R", bound=Struct)
-
-METHOD_NAMES = {str(method): number for number, method in METHODS.items()}
-
-# msgspec's bounds end at 63 bits; `_subscribe_request` refuses what is above UINT64_MAX
-UInt64 = Annotated[int, Meta(ge=0)]
+from realtime.protocol.v2 import json_requests
 
 _encode = msgspec.json.Encoder().encode
 _EMPTY = b"{}"
@@ -103,13 +87,8 @@ class _ConnectRequest(Struct, forbid_unknown_fields=True):
     version: str | None = None
 
 
-class _Error(Struct, gc=False):
-    code: int
-    message: str
-
-
 _decode_command = ObjectDecoder(_Command)
-_decode_connect = ObjectDecoder(_ConnectRequest)
+_decode_connect = ObjectDecoder(_ConnectRequest, subs=_SubscribeRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
 
 
@@ -126,38 +105,29 @@ def _subscribe_request(params: bytes) -> SubscribeRequest:
 
 
 def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
-    if sub.offset is not None and sub.offset > UINT64_MAX:
-        raise Malformed("offset is larger than 64 bits")
-    since = to_since(sub.recover, sub.offset, sub.seq, sub.gen, sub.epoch)
+    since = to_since(sub.recover, checked_offset(sub.offset), sub.seq, sub.gen, sub.epoch)
     return SubscribeRequest(sub.channel, sub.token, since)
 
 
-_LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest, HistoryRequest)
-_REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
-    **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
-    ConnectRequest: _connect_request,
-    SubscribeRequest: _subscribe_request,
-    HistoryRequest: partial(first_history_request, limit=ALL),
-}
-"""Request → decoder of its params."""
+def _empty_request(params: bytes) -> EmptyRequest:
+    if not params.startswith(b"{"):
+        raise Malformed("not an object")
+    return EmptyRequest()
 
 
-class JSONCodec:
+class JSONCodec(FirstGeneration):
     """See `codec.Codec`."""
 
-    generation = 1
     format = "json"
     binary = False
-    server_pings = False
-    unidirectional = False
-    separator = b""
-
-    def __init__(self, use_offset: bool) -> None:
-        """
-        Args:
-            use_offset: write positions as `offset`, and not as `seq` and `gen`.
-        """
-        self._use_offset = use_offset
+    no_params = _EMPTY
+    requests: ClassVar = {
+        **json_requests.REQUESTS,
+        ConnectRequest: _connect_request,
+        SubscribeRequest: _subscribe_request,
+        HistoryRequest: partial(first_history_request, limit=ALL),
+        EmptyRequest: _empty_request,
+    }
 
     # receiving
 
@@ -169,24 +139,11 @@ class JSONCodec:
                 params = bytes(command.params)
                 yield to_command(
                     command.id or 0,
-                    method_number(command.method, METHOD_NAMES),
+                    method_number(command.method, METHOD_NUMBERS),
                     None if params in (b"", b"null") else params,
                 )
         except Malformed:
             raise DisconnectBadRequest from None
-
-    def params(self, command: Command, shape: type[R]) -> R:
-        if command.params is None:
-            return empty_request(shape)
-        if shape is EmptyRequest:
-            if not command.params.startswith(b"{"):
-                raise DisconnectBadRequest
-            return shape()
-        try:
-            request = _REQUESTS[shape](command.params)
-        except Malformed:
-            raise DisconnectBadRequest from None
-        return cast(R, request)
 
     # replies
 
@@ -196,7 +153,7 @@ class JSONCodec:
         return b'{"id":%d,"result":%b}\n' % (command.id, self._result(result))
 
     def error(self, command: Command, error: Error) -> bytes:
-        body = escape(_encode(_Error(error.code, error.message)))
+        body = escape(_encode({"code": error.code, "message": error.message}))
         return b'{"id":%d,"error":%b}\n' % (command.id, body)
 
     def _result(self, result: Result) -> bytes:
@@ -207,49 +164,24 @@ class JSONCodec:
                 shape: object = self._subscribe_result(result)
             case ConnectResult():
                 shape = json_shapes.connect(result, self._subscribe_result)
-            case PresenceResult():
-                shape = json_shapes.presence(result)
             case HistoryResult(publications):
                 shape = {"publications": [self._kept(publication) for publication in publications]}
-            case SubRefreshResult(expires, ttl):
-                shape = ExpiryShape(expires, ttl)
             case RefreshResult(client, version, expires, ttl):
                 shape = ConnectShape(client=client, version=version, expires=expires, ttl=ttl)
-            case PresenceStatsResult():
-                shape = result
-            case RPCResult(data):
-                shape = RPCShape(optional(data))
+            case _:
+                shape = json_shapes.plain(result)
         return escape(_encode(shape))
 
     def _subscribe_result(self, result: SubscribeResult) -> SubscribeShape:
         shape = SubscribeShape(
             expires=result.expires, ttl=result.ttl, recoverable=result.recoverable
         )
-        if result.position is not None:
-            shape.epoch = result.position.epoch
-            shape.recovered = result.recovered
-            shape.publications = [self._publication(p) for p in result.publications]
-            if self._use_offset:
-                shape.offset = result.position.offset
-            else:
-                # clients that know seq and gen expect the newest publication first
-                shape.publications.reverse()
-                shape.seq, shape.gen = split_offset(result.position.offset)
+        self._set_recovery(shape, result)
         return shape
 
     def _publication(self, publication: Publication) -> PublicationShape:
         shape = json_shapes.publication(publication)
-        if self._use_offset:
-            shape.offset = publication.offset
-        else:
-            shape.seq, shape.gen = split_offset(publication.offset)
-        return shape
-
-    def _kept(self, publication: Publication) -> PublicationShape:
-        """Return a publication of a history result: with UID, and always with the offset."""
-        shape = self._publication(publication)
-        shape.uid = publication.uid
-        shape.offset = publication.offset
+        self._set_offset(shape, publication.offset)
         return shape
 
     # pushes
@@ -271,33 +203,14 @@ class JSONCodec:
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
         shape = SubscribeShape(recoverable=result.recoverable)
-        if result.position is not None:
-            shape.epoch = result.position.epoch
-            if self._use_offset:
-                shape.offset = result.position.offset
-            else:
-                shape.seq, shape.gen = split_offset(result.position.offset)
+        self._set_position(shape, result.position)
         return _push(PushType.SUB, channel, escape(_encode(shape)))
 
     def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
         return _push(PushType.UNSUB, channel, _EMPTY)
 
-    def refreshed(self, expires: bool, ttl: int) -> None:
-        return None
-
-    def ping(self) -> bytes:
-        raise NotImplementedError("clients of the first generation send the pings")
-
     def _presence_push(self, kind: PushType, channel: ChannelName, info: ClientInfo) -> bytes:
         return _push(kind, channel, b'{"info":%b}' % escape(_encode(client_info(info))))
-
-    # closing
-
-    def disconnect(self, disconnect: Disconnect) -> None:
-        return None
-
-    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
-        return disconnect.code, disconnect.advice
 
 
 def _push(kind: PushType, channel: ChannelName, data: bytes) -> bytes:

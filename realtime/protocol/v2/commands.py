@@ -1,4 +1,4 @@
-"""Rules for commands and results that both formats of the second generation share.
+"""What both formats of the second generation share: rules for commands and results.
 
 docs/protocol.md, 15.2 and 15.4.
 """
@@ -7,22 +7,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from realtime.errors import DisconnectBadRequest
+from realtime.errors import Disconnect, DisconnectBadRequest
+from realtime.protocol.codec import RequestDecoder
 from realtime.protocol.messages import Command, Method, Publication, SubscribeResult
+from realtime.protocol.v2 import client_pb2, codes
 
 METHODS: Mapping[int, Method] = {
-    4: Method.CONNECT,
-    5: Method.SUBSCRIBE,
-    6: Method.UNSUBSCRIBE,
-    7: Method.PUBLISH,
-    8: Method.PRESENCE,
-    9: Method.PRESENCE_STATS,
-    10: Method.HISTORY,
-    11: Method.PING,
-    12: Method.SEND,
-    13: Method.RPC,
-    14: Method.REFRESH,
-    15: Method.SUB_REFRESH,
+    field.number: Method(field.name)
+    for field in client_pb2.Command.DESCRIPTOR.fields
+    if field.name != "id"
 }
 """Number of the field that holds the request → method. In this order a command is searched."""
 
@@ -76,3 +69,14 @@ def subscribe_offset(result: SubscribeResult) -> int:
     assert result.position is not None
     publications = recovered_publications(result)
     return publications[0].offset - 1 if publications else result.position.offset
+
+
+class SecondGeneration(RequestDecoder):
+    """What both codecs share. See `codec.Codec`."""
+
+    generation = 2
+    server_pings = True
+    unidirectional = False
+
+    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
+        return codes.closing(disconnect)

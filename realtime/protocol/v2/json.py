@@ -9,7 +9,6 @@ docs/protocol.md, 15.2 to 15.5.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TypeVar
 
 import msgspec
 from msgspec import Struct
@@ -20,7 +19,6 @@ from realtime.protocol import json_shapes
 from realtime.protocol.json_shapes import (
     ExpiryShape,
     PublicationShape,
-    RPCShape,
     SubscribeShape,
     client_info,
     optional,
@@ -35,21 +33,19 @@ from realtime.protocol.messages import (
     EmptyResult,
     HistoryResult,
     Method,
-    PresenceResult,
-    PresenceStatsResult,
     Publication,
     RefreshResult,
     Result,
-    RPCResult,
     StreamPosition,
-    SubRefreshResult,
     SubscribeResult,
 )
 from realtime.protocol.v2 import codes
-from realtime.protocol.v2.commands import recovered_publications, subscribe_offset
-from realtime.protocol.v2.json_requests import decode_command, decode_request
-
-R = TypeVar("R", bound=Struct)
+from realtime.protocol.v2.commands import (
+    SecondGeneration,
+    recovered_publications,
+    subscribe_offset,
+)
+from realtime.protocol.v2.json_requests import REQUESTS, decode_command
 
 _encode = msgspec.json.Encoder().encode
 _KEYS: Mapping[Method | None, bytes] = {method: _encode(str(method)) for method in Method}
@@ -59,12 +55,6 @@ _NOWHERE = StreamPosition(0, "")
 
 
 # The shapes on the wire. The order of fields is that of keys.
-
-
-class _HistoryResult(Struct, gc=False):
-    publications: list[PublicationShape]
-    epoch: str
-    offset: int
 
 
 class _Ending(Struct, omit_defaults=True, gc=False):
@@ -78,15 +68,14 @@ class _Error(Struct, omit_defaults=True, gc=False):
     temporary: bool = False
 
 
-class JSONCodec:
+class JSONCodec(SecondGeneration):
     """See `codec.Codec`."""
 
-    generation = 2
     format = "json"
     binary = False
-    server_pings = True
-    unidirectional = False
     separator = b"\n"
+    requests = REQUESTS
+    no_params = _EMPTY
 
     _open, _close = b'{"push":{', b"}}"
     """What stands around the fields of a push."""
@@ -107,14 +96,6 @@ class JSONCodec:
             raise DisconnectBadRequest from None
         if empty:
             raise DisconnectBadRequest
-
-    def params(self, command: Command, shape: type[R]) -> R:
-        if command.params is None:
-            return shape()
-        try:
-            return decode_request(command.params, shape)
-        except Malformed:
-            raise DisconnectBadRequest from None
 
     # replies
 
@@ -189,9 +170,6 @@ class JSONCodec:
     def disconnect(self, disconnect: Disconnect) -> bytes:
         return self._encode_push(b"disconnect", None, _Ending(*codes.closing(disconnect)))
 
-    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
-        return codes.closing(disconnect)
-
 
 class UnidirectionalJSONCodec(JSONCodec):
     """The JSON of connections that only go down: pushes stand alone, and there are no replies.
@@ -226,21 +204,17 @@ def _result(result: Result) -> object:
             shape.ping, shape.pong = result.ping, result.pong
             shape.session, shape.node, shape.time = result.session, result.node, result.time
             return shape
-        case PresenceResult():
-            return json_shapes.presence(result)
         case HistoryResult(publications, position):
             position = position or _NOWHERE
-            return _HistoryResult(
-                [_publication(p) for p in publications], position.epoch, position.offset
-            )
-        case RefreshResult() | SubRefreshResult():
-            return ExpiryShape(result.expires, result.ttl)
-        case PresenceStatsResult():
-            return result
-        case RPCResult(data):
-            return RPCShape(optional(data))
+            return {
+                "publications": [_publication(p) for p in publications],
+                "epoch": position.epoch,
+                "offset": position.offset,
+            }
+        case RefreshResult(_, _, expires, ttl):
+            return ExpiryShape(expires, ttl)
         case _:
-            return {}
+            return json_shapes.plain(result)
 
 
 def _subscribe_result(result: SubscribeResult) -> SubscribeShape:

@@ -86,7 +86,7 @@ class _ConnectRequest(Struct, forbid_unknown_fields=True):
 
 
 _decode_command = ObjectDecoder(_Command)
-_decode_connect = ObjectDecoder(_ConnectRequest)
+_decode_connect = ObjectDecoder(_ConnectRequest, subs=_SubscribeRequest)
 _decode_subscribe = ObjectDecoder(_SubscribeRequest)
 
 
@@ -114,7 +114,7 @@ def decode_request(text: bytes, shape: type[R]) -> R:
         Malformed: it is not such a request.
         DisconnectBadRequest: a value in it does not exist in the protocol.
     """
-    return cast(R, _REQUESTS[shape](text))
+    return cast(R, REQUESTS[shape](text))
 
 
 def _connect_request(text: bytes) -> ConnectRequest:
@@ -154,7 +154,7 @@ def _empty_request(text: bytes) -> EmptyRequest:
 
 
 _LOOK_DIFFERENT = (EmptyRequest, ConnectRequest, SubscribeRequest, HistoryRequest)
-_REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
+REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     **{shape: ObjectDecoder(shape) for shape in Request.__args__ if shape not in _LOOK_DIFFERENT},
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,

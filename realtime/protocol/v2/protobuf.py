@@ -6,9 +6,9 @@ docs/protocol.md, 15.2 to 15.5.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, TypeVar, cast
+from typing import Any
 
-from google.protobuf.message import DecodeError
+from google.protobuf.message import DecodeError, Message
 from msgspec import Raw, Struct
 
 from realtime.errors import Disconnect, DisconnectBadRequest, Error
@@ -46,116 +46,22 @@ from realtime.protocol.v2 import client_pb2, codes
 from realtime.protocol.v2.commands import (
     METHODS,
     PONG,
+    SecondGeneration,
     check_delta,
     recovered_publications,
     subscribe_offset,
     to_command,
 )
 
-R = TypeVar("R", bound=Struct)
-
 _METHODS = tuple((str(method), method) for method in METHODS.values())
-
-
-class ProtobufCodec:
-    """See `codec.Codec`."""
-
-    generation = 2
-    format = "protobuf"
-    binary = True
-    server_pings = True
-    unidirectional = False
-    separator = b""
-
-    # receiving
-
-    def decode(self, frame: bytes) -> Iterator[Command]:
-        if not frame:
-            raise DisconnectBadRequest
-        try:
-            for message in split_frame(frame):
-                yield _command(message)
-        except (ValueError, DecodeError):
-            raise DisconnectBadRequest from None
-
-    def params(self, command: Command, shape: type[R]) -> R:
-        if command.params is None:
-            return shape()
-        try:
-            return cast(R, _REQUESTS[shape](command.params))
-        except DecodeError:
-            raise DisconnectBadRequest from None
-
-    # replies
-
-    def result(self, command: Command, result: Result) -> bytes:
-        reply = client_pb2.Reply(id=command.id)
-        part = getattr(reply, str(command.method))
-        part.SetInParent()  # an empty result is present
-        _FILL[type(result)](part, result)
-        return frame_message(reply.SerializeToString())
-
-    def error(self, command: Command, error: Error) -> bytes:
-        reply = client_pb2.Reply(id=command.id)
-        reply.error.code = error.code
-        reply.error.message = codes.message_of(error)
-        reply.error.temporary = error.temporary
-        return frame_message(reply.SerializeToString())
-
-    # pushes
-
-    def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        reply = client_pb2.Reply()
-        push = reply.push
-        push.channel = channel
-        _fill_publication(push.pub, publication)
-        return frame_message(reply.SerializeToString())
-
-    def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        push = client_pb2.Push(channel=channel)
-        _fill_info(push.join.info, info)
-        return _reply(push)
-
-    def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        push = client_pb2.Push(channel=channel)
-        _fill_info(push.leave.info, info)
-        return _reply(push)
-
-    def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
-        subscribe = client_pb2.Subscribe(
-            recoverable=result.recoverable, positioned=result.positioned, data=_raw(result.data)
-        )
-        if result.position is not None:
-            subscribe.epoch = result.position.epoch
-            subscribe.offset = result.position.offset
-        return _reply(client_pb2.Push(channel=channel, subscribe=subscribe))
-
-    def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
-        ending = client_pb2.Unsubscribe(code=code, reason=reason)
-        return _reply(client_pb2.Push(channel=channel, unsubscribe=ending))
-
-    def refreshed(self, expires: bool, ttl: int) -> bytes:
-        return _reply(client_pb2.Push(refresh=client_pb2.Refresh(expires=expires, ttl=ttl)))
-
-    def ping(self) -> bytes:
-        return b"\x00"
-
-    # closing
-
-    def disconnect(self, disconnect: Disconnect) -> bytes:
-        code, reason = codes.closing(disconnect)
-        ending = client_pb2.Disconnect(code=code, reason=reason)
-        return _reply(client_pb2.Push(disconnect=ending))
-
-    def closing(self, disconnect: Disconnect) -> tuple[int, str]:
-        return codes.closing(disconnect)
 
 
 def _reply(push: client_pb2.Push) -> bytes:
     return frame_message(client_pb2.Reply(push=push).SerializeToString())
 
 
-def _raw(payload: Payload | None) -> bytes:
+def raw(payload: Payload | None) -> bytes:
+    """Return a payload that may be absent, as messages have it."""
     return b"" if payload is None else payload.raw
 
 
@@ -165,7 +71,7 @@ def _raw(payload: Payload | None) -> bytes:
 def _fill_connect_result(message: client_pb2.ConnectResult, result: ConnectResult) -> None:
     message.client, message.version = result.client, result.version
     message.expires, message.ttl = result.expires, result.ttl
-    message.data = _raw(result.data)
+    message.data = raw(result.data)
     for channel, sub in (result.subs or {}).items():
         _fill_subscribe_result(message.subs[channel], sub)
     message.ping, message.pong = result.ping, result.pong
@@ -176,7 +82,7 @@ def _fill_subscribe_result(message: client_pb2.SubscribeResult, result: Subscrib
     message.expires, message.ttl = result.expires, result.ttl
     message.recoverable, message.positioned = result.recoverable, result.positioned
     message.was_recovering = result.was_recovering
-    message.data = _raw(result.data)
+    message.data = raw(result.data)
     if result.position is not None:
         message.epoch, message.offset = result.position.epoch, subscribe_offset(result)
         message.recovered = result.recovered
@@ -189,12 +95,13 @@ def _fill_publication(message: client_pb2.Publication, publication: Publication)
     if publication.offset:
         message.offset = publication.offset
     if publication.info is not None:
-        _fill_info(message.info, publication.info)
+        fill_info(message.info, publication.info)
     if publication.tags:
         message.tags.update(publication.tags)
 
 
-def _fill_info(message: client_pb2.ClientInfo, info: ClientInfo) -> None:
+def fill_info(message: Any, info: ClientInfo) -> None:
+    """Write client info into its message, in the schema of either generation."""
     message.user, message.client = info.user, info.client
     if info.conn_info is not None:
         message.conn_info = info.conn_info.raw
@@ -202,20 +109,15 @@ def _fill_info(message: client_pb2.ClientInfo, info: ClientInfo) -> None:
         message.chan_info = info.chan_info.raw
 
 
-def _fill_expiry(
-    message: client_pb2.RefreshResult | client_pb2.SubRefreshResult,
-    result: RefreshResult | SubRefreshResult,
-) -> None:
-    message.expires, message.ttl = result.expires, result.ttl
-
-
 def _fill_presence(message: client_pb2.PresenceResult, result: PresenceResult) -> None:
     for client_id, info in result.presence.items():
-        _fill_info(message.presence[client_id], info)
+        fill_info(message.presence[client_id], info)
 
 
-def _fill_stats(message: client_pb2.PresenceStatsResult, result: PresenceStatsResult) -> None:
-    message.num_clients, message.num_users = result.num_clients, result.num_users
+def _fill_fields(message: Message, result: Struct) -> None:
+    """Fill a message whose fields are those of the result."""
+    for field in message.DESCRIPTOR.fields:
+        setattr(message, field.name, getattr(result, field.name))
 
 
 def _fill_history(message: client_pb2.HistoryResult, result: HistoryResult) -> None:
@@ -226,25 +128,25 @@ def _fill_history(message: client_pb2.HistoryResult, result: HistoryResult) -> N
 
 
 def _fill_rpc(message: client_pb2.RPCResult, result: RPCResult) -> None:
-    message.data = _raw(result.data)
+    message.data = raw(result.data)
 
 
 def _leave_empty(message: client_pb2.EmptyResult, result: EmptyResult) -> None:
     pass
 
 
-_FILL: Mapping[type[Struct], Callable[[Any, Any], None]] = {
+FILL: Mapping[type[Struct], Callable[[Any, Any], None]] = {
     EmptyResult: _leave_empty,
     SubscribeResult: _fill_subscribe_result,
     ConnectResult: _fill_connect_result,
-    RefreshResult: _fill_expiry,
-    SubRefreshResult: _fill_expiry,
+    RefreshResult: _fill_fields,
+    SubRefreshResult: _fill_fields,
     PresenceResult: _fill_presence,
-    PresenceStatsResult: _fill_stats,
+    PresenceStatsResult: _fill_fields,
     HistoryResult: _fill_history,
     RPCResult: _fill_rpc,
 }
-"""Result → what fills its message."""
+"""Result → what fills its message. Most results look the same in the first generation."""
 
 
 # requests
@@ -338,7 +240,7 @@ def _sub_refresh_request(params: bytes) -> SubRefreshRequest:
     return SubRefreshRequest(message.channel, message.token)
 
 
-_REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
+REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
     ChannelRequest: _channel_request,
@@ -352,4 +254,86 @@ _REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     SubRefreshRequest: _sub_refresh_request,
     EmptyRequest: lambda params: EmptyRequest(),
 }
-"""Request → decoder."""
+"""Request → decoder. But for connect, subscribe and history the first generation has the same."""
+
+
+class ProtobufCodec(SecondGeneration):
+    """See `codec.Codec`."""
+
+    format = "protobuf"
+    binary = True
+    separator = b""
+    requests = REQUESTS
+    no_params = b""
+
+    # receiving
+
+    def decode(self, frame: bytes) -> Iterator[Command]:
+        if not frame:
+            raise DisconnectBadRequest
+        try:
+            for message in split_frame(frame):
+                yield _command(message)
+        except (ValueError, DecodeError):
+            raise DisconnectBadRequest from None
+
+    # replies
+
+    def result(self, command: Command, result: Result) -> bytes:
+        reply = client_pb2.Reply(id=command.id)
+        part = getattr(reply, str(command.method))
+        part.SetInParent()  # an empty result is present
+        FILL[type(result)](part, result)
+        return frame_message(reply.SerializeToString())
+
+    def error(self, command: Command, error: Error) -> bytes:
+        reply = client_pb2.Reply(id=command.id)
+        reply.error.code = error.code
+        reply.error.message = codes.message_of(error)
+        reply.error.temporary = error.temporary
+        return frame_message(reply.SerializeToString())
+
+    # pushes
+
+    def publication(self, channel: ChannelName, publication: Publication) -> bytes:
+        reply = client_pb2.Reply()
+        push = reply.push
+        push.channel = channel
+        _fill_publication(push.pub, publication)
+        return frame_message(reply.SerializeToString())
+
+    def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
+        push = client_pb2.Push(channel=channel)
+        fill_info(push.join.info, info)
+        return _reply(push)
+
+    def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
+        push = client_pb2.Push(channel=channel)
+        fill_info(push.leave.info, info)
+        return _reply(push)
+
+    def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
+        subscribe = client_pb2.Subscribe(
+            recoverable=result.recoverable, positioned=result.positioned, data=raw(result.data)
+        )
+        if result.position is not None:
+            subscribe.epoch = result.position.epoch
+            subscribe.offset = result.position.offset
+        return _reply(client_pb2.Push(channel=channel, subscribe=subscribe))
+
+    def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
+        ending = client_pb2.Unsubscribe(code=code, reason=reason)
+        return _reply(client_pb2.Push(channel=channel, unsubscribe=ending))
+
+    def refreshed(self, expires: bool, ttl: int) -> bytes:
+        return _reply(client_pb2.Push(refresh=client_pb2.Refresh(expires=expires, ttl=ttl)))
+
+    def ping(self) -> bytes:
+        return b"\x00"
+
+    # closing
+
+    def disconnect(self, disconnect: Disconnect) -> bytes:
+        code, reason = codes.closing(disconnect)
+        ending = client_pb2.Disconnect(code=code, reason=reason)
+        return _reply(client_pb2.Push(disconnect=ending))

@@ -17,7 +17,7 @@ import hmac
 import secrets
 from collections.abc import Callable
 from functools import cached_property
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from realtime.node.hooks import Handshake, Hooks
 from realtime.transports.asgi import Scope, cookies, header
@@ -94,25 +94,22 @@ class Bearer:
         return Owner("", (_digest("cookie", key), self.proofs[-1]))
 
 
-class Owner:
+class Owner(NamedTuple):
     """Whom a session belongs to."""
 
-    __slots__ = ("_auth_session", "_proofs")
-
-    def __init__(self, auth_session: str = "", proofs: tuple[str, ...] = ()) -> None:
-        self._auth_session = auth_session
-        self._proofs = proofs
+    auth_session: str = ""
+    proofs: tuple[str, ...] = ()
 
     def sent(self, request: Shown) -> bool:
         """Return whether a request is of the owner."""
-        if self._auth_session:
+        if self.auth_session:
             auth_session = request.auth_session
-            return auth_session is None or hmac.compare_digest(self._auth_session, auth_session)
-        if not self._proofs:
+            return auth_session is None or hmac.compare_digest(self.auth_session, auth_session)
+        if not self.proofs:
             return True
         proofs = request.proofs
         return proofs is None or any(
-            hmac.compare_digest(own, proof) for own in self._proofs for proof in proofs
+            hmac.compare_digest(own, proof) for own in self.proofs for proof in proofs
         )
 
 

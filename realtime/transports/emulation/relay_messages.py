@@ -132,11 +132,6 @@ FORBIDDEN = b"null"
 """Answer to Attach and Deliver: the session belongs to another client."""
 
 
-def answer(yes: bool) -> bytes:
-    """Encode an answer."""
-    return YES if yes else NO
-
-
 def decode(body: bytes) -> RelayMessage:
     """Decode a message.
 
@@ -157,9 +152,19 @@ class RelayLink:
         self._direct = node.direct
         self._subject = subject
 
-    def on_message(self, handler: Callable[[NodeID, bytes], Awaitable[bytes] | None]) -> None:
-        """Give sender and body of each message to `handler`. See `direct.Handler`."""
-        self._direct.handle(self._subject, handler)
+    def on_message(
+        self, handler: Callable[[NodeID, RelayMessage], Awaitable[bytes] | None]
+    ) -> None:
+        """Give sender and content of each message to `handler`. See `direct.Handler`."""
+
+        def received(sender: NodeID, body: bytes) -> Awaitable[bytes] | None:
+            try:
+                message = decode(body)
+            except msgspec.DecodeError:
+                return None  # of another version; its question stays without an answer
+            return handler(sender, message)
+
+        self._direct.handle(self._subject, received)
 
     async def open(self) -> None:
         """Begin to receive; needed before the first question.
@@ -229,4 +234,13 @@ async def in_time(began: float) -> AsyncIterator[None]:
 
 async def answer_at_once(yes: bool) -> bytes:
     """Answer a question for which nothing has to be waited. See `RelayLink.on_message`."""
-    return answer(yes)
+    return YES if yes else NO
+
+
+async def answer_when_taken(taking: Awaitable[bool]) -> bytes:
+    """Answer whether frames were taken; no later than the relay node waits for it."""
+    try:
+        async with asyncio.timeout(DELIVER_TIMEOUT):
+            return YES if await taking else NO
+    except TimeoutError:
+        return NO

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Awaitable, Callable
 
 from realtime.cluster.direct import NodeID
@@ -11,7 +10,6 @@ from realtime.node.node import Node
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.relay_messages import (
     CHECK_TIMEOUT,
-    DELIVER_TIMEOUT,
     UNWATCHED_TIMEOUT,
     Attach,
     CheckReceiver,
@@ -178,9 +176,5 @@ async def on_deliver(session: EmulatedSession | None, message: Deliver) -> bytes
         return relay_messages.NO
     if not session.is_of(message):
         return relay_messages.FORBIDDEN
-    try:
-        async with asyncio.timeout(DELIVER_TIMEOUT):  # the relay node does not wait longer
-            taken = await session.deliver([text.encode() for text in message.frames])
-    except TimeoutError:
-        taken = False
-    return relay_messages.answer(taken)
+    frames = [text.encode() for text in message.frames]
+    return await relay_messages.answer_when_taken(session.deliver(frames))

@@ -8,14 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Awaitable
 
-import msgspec
-
 from realtime.cluster.direct import NodeID
 from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
 from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
-from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.owning_client import Bearer
 from realtime.transports.emulation.owning_node import Claims
 from realtime.transports.emulation.relay_messages import (
@@ -25,6 +22,7 @@ from realtime.transports.emulation.relay_messages import (
     Deliver,
     Detach,
     RelayLink,
+    RelayMessage,
     Release,
     WatchReceiver,
     WrittenFrames,
@@ -191,11 +189,7 @@ class SharedSessions(Sessions):
         async with self._claims.lock(name):
             return self._sessions.get(name)
 
-    def _on_message(self, sender: NodeID, body: bytes) -> Awaitable[bytes] | None:
-        try:
-            message = relay_messages.decode(body)
-        except msgspec.DecodeError:
-            return None  # of another version; its question stays without an answer
+    def _on_message(self, sender: NodeID, message: RelayMessage) -> Awaitable[bytes] | None:
         match message:
             case WrittenFrames():
                 self._relay.on_written(message)

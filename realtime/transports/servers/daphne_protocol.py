@@ -41,8 +41,6 @@ PING_FRAME = 0x89
 _PROTOCOL_ATTRIBUTES = ("SEND_STATE_GROUND", "maskServerFrames", "send_queue", "send_state")
 WEBSOCKET_VERSION = 13
 """That of all plain handshakes."""
-MESSAGE_MAX_BYTES = 64 * 1024
-"""Larger messages are not plain where there is no other limit."""
 
 _NEEDED_TO_OPEN = ("failHandshake", "onConnect", "succeedHandshake")
 _NEEDED_TO_READ = (
@@ -244,7 +242,7 @@ class AdvisingProtocol(WebSocketProtocol):  # type: ignore[misc]  # daphne has n
             or self.autoPingTimeoutCall is not None  # any message cancels it
         ):
             return None
-        return plain_events(data, self.maxMessagePayloadSize or MESSAGE_MAX_BYTES)
+        return plain_events(data, self.maxMessagePayloadSize)
 
     def limit_messages(self, size_limit: int | None, too_large: dict[str, Any]) -> None:
         """Limit the incoming messages, in place of daphne's own limit.

@@ -62,6 +62,9 @@ _FORBIDDEN_IN_POST = (b"transfer-encoding", b"expect", b"upgrade", b"te", b"trai
 _MAGIC = b"258EAFA5-E914-47DA-95CA-C5AB0DC85B11"
 """RFC 6455, 1.3."""
 
+MESSAGE_MAX_BYTES = 64 * 1024
+"""Larger messages are not plain where there is no other limit."""
+
 _FIN_TEXT = 0x81
 _FIN_BINARY = 0x82
 _MASKED = 0x80
@@ -155,18 +158,18 @@ def _headers(
     return headers
 
 
-def plain_events(data: bytes, limit: int) -> list[Event] | None:
+def plain_events(data: bytes, limit: int | None) -> list[Event] | None:
     """Return the events of the messages that these bytes are, each in one masked frame.
 
     Args:
         data: what came where a frame may begin.
-        limit: largest size of a message in bytes.
+        limit: largest size of a message in bytes; 0 and None for no limit.
 
     Returns:
         None if they have another form.
     """
     events: list[Event] = []
-    begin, size = 0, len(data)
+    begin, size, limit = 0, len(data), limit or MESSAGE_MAX_BYTES
     while begin < size:
         if size - begin < 6:
             return None

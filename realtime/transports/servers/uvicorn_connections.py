@@ -22,8 +22,6 @@ from __future__ import annotations
 import asyncio
 import importlib
 import logging
-import weakref
-from collections import deque
 from collections.abc import Callable, Generator
 from contextlib import suppress
 from typing import Any
@@ -49,8 +47,6 @@ _NEEDED = (
     *("server", "start_keepalive", "tasks", "transport"),
 )
 """What our protocol uses of uvicorn's."""
-MESSAGE_MAX_BYTES = 64 * 1024
-"""Larger messages are not plain where there is no other limit."""
 
 _NEEDED_OF_CONNECTION = ("current_size", "events", "max_message_size", "parser", "reader", "state")
 """And of the connection of the package websockets."""
@@ -61,8 +57,6 @@ _PROTOCOLS = (
     ("uvicorn.protocols.http.httptools_impl", "HttpToolsProtocol"),
 )
 """Those that keep the last request in `cycle`."""
-CHECK_INTERVAL = 1.0
-"""Least time between two looks at the heads that have not come."""
 
 
 def install(send: Send, takes: Callable[[str], bool]) -> None:
@@ -96,38 +90,13 @@ def timed(base: type[Any], takes: Callable[[str], bool] = lambda path: False) ->
     return type(
         f"Timed{base.__name__}",
         (TimedHeads, base),
-        {"__module__": base.__module__, "heads": Heads(), "takes": staticmethod(takes)},
+        {"__module__": base.__module__, "takes": staticmethod(takes)},
     )
-
-
-class Heads:
-    """The heads that have not come, of all connections."""
-
-    def __init__(self) -> None:
-        self._awaited: deque[tuple[float, weakref.ref[TimedHeads], object]] = deque()
-        """Deadline, connection and head, in the order of their deadlines."""
-
-    def wait(self, protocol: TimedHeads, head: object) -> None:
-        """Drop a connection if this head has not come in time."""
-        loop = protocol.loop
-        self._awaited.append((loop.time() + HEAD_TIMEOUT, weakref.ref(protocol), head))
-        if len(self._awaited) == 1:
-            loop.call_later(HEAD_TIMEOUT, self._check, loop)
-
-    def _check(self, loop: asyncio.AbstractEventLoop) -> None:
-        now = loop.time()
-        while self._awaited and self._awaited[0][0] <= now:
-            _, reference, head = self._awaited.popleft()
-            if (protocol := reference()) is not None:
-                protocol.drop_without(head)
-        if self._awaited:
-            loop.call_at(max(self._awaited[0][0], now + CHECK_INTERVAL), self._check, loop)
 
 
 class TimedHeads(asyncio.Protocol):
     """What a subclass of one of uvicorn's HTTP protocols adds to it."""
 
-    heads: Heads
     takes: Callable[[str], bool]
     """Whether a path is one of our WebSockets."""
     loop: asyncio.AbstractEventLoop
@@ -138,8 +107,8 @@ class TimedHeads(asyncio.Protocol):
     """httptools' parser, if uvicorn uses it."""
     _cycle: Any = None
     """`cycle` before the bytes that came last."""
-    _head: object = None
-    """The head that is awaited; None between requests and during one."""
+    _dropping: asyncio.TimerHandle | None = None
+    """Drops the connection if its head does not come; None between requests and during one."""
     _is_new = True
     """Whether nothing has come."""
 
@@ -157,8 +126,13 @@ class TimedHeads(asyncio.Protocol):
         super().data_received(data)
         if self.cycle is not self._cycle:
             self._cycle = self.cycle
-            self._head = None
-        elif self._head is None and (self.cycle is None or self.cycle.response_complete):
+            self._stop_waiting()
+        elif (
+            self._dropping is None
+            and (self.cycle is None or self.cycle.response_complete)
+            # after an upgrade the transport belongs to a WebSocket
+            and self.transport.get_protocol() is self
+        ):
             self._wait()
 
     def _opens(self: Any, handshake: PlainHandshake) -> bool:
@@ -172,7 +146,7 @@ class TimedHeads(asyncio.Protocol):
         self.connections.discard(self)
         socket.open(handshake, self)
         self.transport.set_protocol(socket)
-        self._head = None
+        self._stop_waiting()
         self.parser = None
         return True
 
@@ -183,17 +157,21 @@ class TimedHeads(asyncio.Protocol):
         and not here, so each WebSocket would leave it all to the garbage collector.
         """
         super().handle_websocket_upgrade(*arguments)  # type: ignore[misc]
+        self._stop_waiting()
         self.parser = None
 
-    def _wait(self) -> None:
-        self._head = object()
-        self.heads.wait(self, self._head)
+    def connection_lost(self, error: Exception | None) -> None:
+        """End the connection as uvicorn does, and the wait for a head."""
+        super().connection_lost(error)
+        self._stop_waiting()
 
-    def drop_without(self, head: object) -> None:
-        """Drop the connection if it is still waiting for this head."""
-        # after an upgrade the transport belongs to a WebSocket
-        if self._head is head and self.transport.get_protocol() is self:
-            self.transport.abort()
+    def _wait(self) -> None:
+        self._dropping = self.loop.call_later(HEAD_TIMEOUT, self.transport.abort)
+
+    def _stop_waiting(self) -> None:
+        if self._dropping is not None:
+            self._dropping.cancel()
+            self._dropping = None
 
 
 class FreedSocket(asyncio.Protocol):
@@ -298,7 +276,7 @@ class FreedSocket(asyncio.Protocol):
         conn = self.conn
         if self._is_plain:
             if conn.state is _websockets.OPEN and conn.current_size is None:
-                events = plain_events(data, conn.max_message_size or MESSAGE_MAX_BYTES)
+                events = plain_events(data, conn.max_message_size)
                 if events is not None:
                     self._take(events)
                     return

@@ -23,6 +23,7 @@ from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.hooks import Handshake
+from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.protocol.v2.emulation import decode_emulation_request
 from realtime.protocol.v2.events import EventCodecs
@@ -41,9 +42,9 @@ from realtime.transports.asgi import (
 from realtime.transports.handshake import (
     cors,
     has_too_many_headers,
-    is_admitted,
     may_use,
     request_handshake,
+    respond_later,
 )
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
@@ -131,8 +132,12 @@ class StreamRequest:
         """Return the handshake of a connection that the process takes; None after a refusal."""
         format_name = "protobuf" if response_format.binary else "json"
         opening = request_handshake(self.node, self.scope, response_format.transport, format_name)
-        is_taken = await is_admitted(self.node, opening, self.exchange, self.cors())
-        return opening if is_taken else None
+        try:
+            await self.node.admission.take_turn(opening.address)
+        except NotAdmitted as refused:
+            await respond_later(self.exchange, refused, self.cors())
+            return None
+        return opening
 
 
 class Streaming:

@@ -11,21 +11,13 @@ Invariants:
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable
 from typing import TypeAlias
 
 import msgspec
 
-from realtime import logs
-from realtime.auth.keys import KeysUnavailable
 from realtime.clients.client import Client
-from realtime.errors import (
-    Disconnect,
-    DisconnectServerError,
-    EngineUnavailable,
-    Error,
-)
+from realtime.errors import Disconnect, DisconnectServerError, Error
 from realtime.payload import escape
 from realtime.protocol.messages import ChannelName
 from realtime.transports.asgi import Exchange, Headers
@@ -33,8 +25,6 @@ from realtime.transports.streaming.formats import Format
 from realtime.transports.streaming.response import STREAM_HEADERS
 from realtime.transports.streaming.sessions import new_session
 from realtime.transports.streaming.transport import StreamTransport
-
-logger = logging.getLogger("realtime.client")
 
 Answer: TypeAlias = tuple[int, bytes]
 """Status and body of a response that is no stream."""
@@ -150,16 +140,3 @@ def refusal(status: int, code: int, message: str, channel: ChannelName | None = 
     if channel is not None:
         error["channel"] = channel
     return status, escape(_encode({"error": error})) + b"\n"
-
-
-def log_failure(client: Client, what: str, error: Exception) -> None:
-    """Log why a client could not be served; not for each one while the engine is away."""
-    about = logs.of(client)
-    if isinstance(error, KeysUnavailable):  # why is logged, and any token can ask for a key
-        logger.info("Client %s: %s failed: %s", client.id, what, error, extra=about)
-    elif not isinstance(error, EngineUnavailable):
-        logger.error("%s failed: %s", what.capitalize(), error, exc_info=error, extra=about)
-    elif client.node.outage.begins():
-        logger.error(
-            "%s failed, as it may for others for now: %s", what.capitalize(), error, extra=about
-        )

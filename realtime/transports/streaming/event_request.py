@@ -10,13 +10,13 @@ docs/protocol.md, 17.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from urllib.parse import parse_qsl
 
 from realtime.clients.commands.listening import ListenRequest
 from realtime.protocol import event_ids
 from realtime.protocol.messages import ChannelName
 from realtime.protocol.v2.events import RESERVED
 from realtime.transports.asgi import Scope, header
+from realtime.transports.streaming.first_frame import fields_of
 
 MAX_CHANNELS = 64
 """Channels of one listener: each event holds the position in every one of them."""
@@ -46,7 +46,7 @@ def read(scope: Scope, query: bytes) -> ListenRequest:
         BadListenRequest: the request is not one.
         Over: the listener must not come back.
     """
-    fields = _fields(query)
+    fields = fields_of(query)
     channels = _channels(fields)
     tokens = _all(fields, "channel_token") or [""] * len(channels)
     if len(tokens) != len(channels):
@@ -109,10 +109,6 @@ def _bearer(scope: Scope) -> str:
     value = header(scope, b"authorization") or ""
     is_token = value[: len(_BEARER)].lower() == _BEARER
     return value[len(_BEARER) :].strip() if is_token else ""
-
-
-def _fields(query: bytes) -> list[tuple[str, str]]:
-    return parse_qsl(query.decode("latin-1"), keep_blank_values=True)
 
 
 def _all(fields: Sequence[tuple[str, str]], name: str) -> list[str]:

@@ -32,12 +32,7 @@ from realtime.protocol.v2 import codes
 from realtime.protocol.v2.events import RETRY, RETRY_LATER, EventCodecs, retry
 from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.handshake import request_handshake
-from realtime.transports.streaming.deferred import (
-    Answer,
-    DeferredTransport,
-    log_failure,
-    refusal,
-)
+from realtime.transports.streaming.deferred import Answer, DeferredTransport, refusal
 from realtime.transports.streaming.formats import EVENTS
 from realtime.transports.streaming.response import STREAM_HEADERS
 
@@ -110,23 +105,18 @@ async def _listen(
     request: ListenRequest,
     codecs: EventCodecs,
 ) -> None:
+    channel: ChannelName | None = None
+    why: Error | Disconnect
     try:
         await listen(listener, request, codecs, transport.begin)
+        return
     except ChannelRefused as refused:
-        _refuse(listener, transport, refused.why, refused.channel)
+        why, channel = refused.why, refused.channel
     except (Error, Disconnect) as error:
-        _refuse(listener, transport, error, None)
+        why = error.with_traceback(None)  # it holds this frame
     except Exception as error:  # raised by the engine, a hook, or a defect of this service
-        log_failure(listener, "listening", error)
-        _refuse(listener, transport, DisconnectServerError(), None)
-
-
-def _refuse(
-    listener: Listener,
-    transport: EventsTransport,
-    why: Error | Disconnect,
-    channel: ChannelName | None,
-) -> None:
+        listener.log_failed("listening", error)
+        why = DisconnectServerError()
     transport.fail(listener, why, _answer(why, channel))
 
 

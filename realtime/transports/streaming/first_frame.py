@@ -20,21 +20,22 @@ EMPTY_REQUEST = b"{}"
 
 def frame_of_query(query: bytes) -> bytes:
     """Return the first frame that is in a query string; b"" if there is none."""
-    return next((text.encode() for key, text in _fields(query) if key == KEY), b"")
+    return next((text.encode() for key, text in fields_of(query) if key == KEY), b"")
 
 
 def has_field(scope: Scope, names: Container[str]) -> bool:
     """Return whether the query string has one of these fields."""
-    return any(key in names for key, _ in _fields(scope.get("query_string", b"")))
+    return any(key in names for key, _ in fields_of(scope.get("query_string", b"")))
 
 
 def hide_frame(scope: Scope) -> None:
     """Take the first frame, which may hold a token, out of the query string."""
-    rest = [(key, text) for key, text in _fields(scope.get("query_string", b"")) if key != KEY]
+    rest = [(key, text) for key, text in fields_of(scope.get("query_string", b"")) if key != KEY]
     scope["query_string"] = urlencode(rest).encode()
 
 
-def _fields(query: bytes) -> list[tuple[str, str]]:
+def fields_of(query: bytes) -> list[tuple[str, str]]:
+    """Return the fields of a query string, in their order."""
     return parse_qsl(query.decode("latin-1"), keep_blank_values=True)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from operator import attrgetter
 from typing import Any
 
 from realtime.protocol.frames import EVENTS_OPENING, Frame, event_bytes, http_stream_bytes
@@ -12,20 +13,14 @@ BINARY = "application/octet-stream"
 """Content type of requests and responses in Protobuf."""
 
 
-def _chunk(data: bytes) -> dict[str, Any]:
-    return {"type": "http.response.body", "body": data, "more_body": True}
+def _chunk_of(data_of: Callable[[Frame], bytes]) -> Callable[[Frame], dict[str, Any]]:
+    def chunk(frame: Frame) -> dict[str, Any]:
+        return {"type": "http.response.body", "body": data_of(frame), "more_body": True}
+
+    return chunk
 
 
-def _stream_event(frame: Frame) -> dict[str, Any]:
-    return _chunk(http_stream_bytes(frame))
-
-
-def _sse_event(frame: Frame) -> dict[str, Any]:
-    return _chunk(event_bytes(frame))
-
-
-def _stream_of_events(frame: Frame) -> dict[str, Any]:
-    return _chunk(frame.data)  # events already
+_LINES = _chunk_of(http_stream_bytes)
 
 
 @dataclass(frozen=True)
@@ -43,11 +38,14 @@ class Format:
     """The bytes before the first frame."""
 
 
-HTTP_STREAM = Format("http_stream", "text/plain; charset=utf-8", _stream_event)
-HTTP_STREAM_BINARY = Format("http_stream", BINARY, _stream_event, binary=True)
-SSE = Format("sse", "text/event-stream; charset=utf-8", _sse_event, opening=EVENTS_OPENING)
+HTTP_STREAM = Format("http_stream", "text/plain; charset=utf-8", _LINES)
+HTTP_STREAM_BINARY = Format("http_stream", BINARY, _LINES, binary=True)
+SSE = Format(
+    "sse", "text/event-stream; charset=utf-8", _chunk_of(event_bytes), opening=EVENTS_OPENING
+)
 
 UNI_HTTP_STREAM = replace(HTTP_STREAM, transport="uni_http_stream")
 UNI_SSE = replace(SSE, transport="uni_sse")
 
-EVENTS = replace(SSE, transport="events", event=_stream_of_events, opening=b"")
+# its frames are events already
+EVENTS = replace(SSE, transport="events", event=_chunk_of(attrgetter("data")), opening=b"")

@@ -27,12 +27,7 @@ from realtime.node.node import Node
 from realtime.protocol.messages import Command, ConnectRequest, Method
 from realtime.protocol.v2 import codes
 from realtime.transports.asgi import Exchange, Headers
-from realtime.transports.streaming.deferred import (
-    Answer,
-    DeferredTransport,
-    log_failure,
-    refusal,
-)
+from realtime.transports.streaming.deferred import Answer, DeferredTransport, refusal
 from realtime.transports.streaming.formats import Format
 
 _STATUSES = {
@@ -87,7 +82,7 @@ async def _connect(client: Client, transport: DeferredTransport, first_frame: by
     except Disconnect as disconnect:
         transport.fail(client, disconnect, _answer(client, command, disconnect))
     except Exception as error:  # raised by the engine, a hook, or a defect of this service
-        log_failure(client, "connect", error)
+        client.log_failed("command connect", error)
         failure = DisconnectServerError()
         transport.fail(client, failure, _answer(client, command, failure))
     else:

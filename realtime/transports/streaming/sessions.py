@@ -11,20 +11,18 @@ import asyncio
 import uuid
 from collections.abc import Awaitable
 
-import msgspec
-
 from realtime.cluster.direct import NodeID
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
-from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.incoming import IncomingFrames
 from realtime.transports.emulation.relay_messages import (
-    DELIVER_TIMEOUT,
     LISTS_DOUBTFUL,
     Forward,
     RelayLink,
+    RelayMessage,
     WatchReceiver,
     answer_at_once,
+    answer_when_taken,
     in_time,
 )
 
@@ -93,25 +91,13 @@ class StreamSessions:
         incoming = self._streams.get(session)
         return incoming is not None and await incoming.take([frame])
 
-    def _on_message(self, sender: NodeID, body: bytes) -> Awaitable[bytes] | None:
-        try:
-            message = relay_messages.decode(body)
-        except msgspec.DecodeError:
-            return None  # of another version; its question stays without an answer
+    def _on_message(self, sender: NodeID, message: RelayMessage) -> Awaitable[bytes] | None:
         match message:
-            case Forward():
-                return self._on_forward(message)
+            case Forward(session, frame):
+                return answer_when_taken(self._take(session, frame))
             case WatchReceiver():
                 return answer_at_once(message.session in self._streams)
         return None
-
-    async def _on_forward(self, message: Forward) -> bytes:
-        try:
-            async with asyncio.timeout(DELIVER_TIMEOUT):  # the relay node does not wait longer
-                taken = await self._take(message.session, message.frame)
-        except TimeoutError:
-            taken = False
-        return relay_messages.answer(taken)
 
 
 class OtherNodes:

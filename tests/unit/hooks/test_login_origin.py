@@ -12,7 +12,7 @@ from realtime.hooks import login
 from realtime.hooks.login import is_same_origin, is_secure, is_trusted
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import Caller, Handshake
+from realtime.node.hooks import Caller, Handshake, Hooks
 from realtime.transports.handshake import handshake
 
 SAME = [
@@ -81,7 +81,7 @@ def test_local_hosts_are_this_site_s_while_it_is_developed(settings: Settings) -
 )
 def test_server_that_ends_tls_says_so(scheme: str | None, expected: bool | None) -> None:
     scope: dict[str, Any] = {"headers": []} | ({} if scheme is None else {"scheme": scheme})
-    assert is_secure(handshake(scope, "json", None)) is expected
+    assert is_secure(handshake(Hooks(), scope, None)) is expected
 
 
 def test_page_without_tls_is_another_origin_where_sessions_travel_by_tls_only(
@@ -153,7 +153,7 @@ def opened(hooks: SiteHooks, **headers: str) -> Handshake:
         **{name.replace("_", "-"): value for name, value in headers.items()},
     }
     scope: Any = {"headers": [(name.encode(), text.encode()) for name, text in given.items()]}
-    return handshake(scope, "json", None, site_headers=hooks.site_headers)
+    return handshake(hooks, scope, None)
 
 
 def hooks_of_a_site() -> SiteHooks:

@@ -172,9 +172,14 @@ SHAPES: list[type[Any]] = [
 
 
 @pytest.mark.parametrize("shape", SHAPES)
-def test_absent_params_are_the_zero_request(shape: type) -> None:
-    zero = HistoryRequest(limit=-1) if shape is HistoryRequest else shape()
-    assert OFFSET.params(Command(1, None, None), shape) == zero
+def test_absent_params_are_the_empty_message(shape: type[Any]) -> None:
+    request: Any = OFFSET.params(Command(1, None, None), shape)
+
+    assert request == OFFSET.params(Command(1, None, b""), shape)
+    given = {name: getattr(request, name) for name in shape.__struct_fields__ if name != "data"}
+    assert {name: value for name, value in given.items() if value} == (
+        {"limit": -1} if shape is HistoryRequest else {}
+    )
 
 
 @pytest.mark.parametrize("shape", SHAPES[:-1])

@@ -26,7 +26,7 @@ class Item(Struct, forbid_unknown_fields=True):
     subs: dict[str, Position | None] | None = None
 
 
-decode_item = ObjectDecoder(Item)
+decode_item = ObjectDecoder(Item, subs=Position)
 
 
 def ids(frame: bytes) -> list[int | None]:
