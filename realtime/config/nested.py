@@ -27,7 +27,8 @@ from realtime.config.nested_names import (
     UNSUPPORTED,
     UNUSED,
 )
-from realtime.config.options import Problem, find_option
+from realtime.config.options import find_option
+from realtime.config.problems import Problem
 
 Kind: TypeAlias = Literal["option", "unused", "unsupported", "unknown"]
 

@@ -16,7 +16,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
 from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
 from realtime.config.channel_types import ChannelTypes
@@ -31,18 +31,9 @@ __all__ = [
     "CONFIG_FIELDS",
     "ChannelOptions",
     "Config",
-    "Problem",
     "config_of",
     "find_option",
 ]
-
-
-class Problem(NamedTuple):
-    """A mistake in the options. `id`: the ID of the system check that reports it, as "E001"."""
-
-    id: str
-    message: str
-    hint: str
 
 
 SOCKJS_URL = "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js"
