@@ -27,7 +27,6 @@ from realtime.cluster.control import (
     DisconnectUser,
     EndAuthSession,
     RefreshSome,
-    SubscribeSome,
     UnblockUser,
     Unsubscribe,
     UnsubscribeSome,
@@ -201,10 +200,6 @@ class Member:
         await self.broker.publish(Outgoing(PENDING, Publication(NOTHING), INTERNAL_OPTIONS))
 
     # control messages; all raise EngineUnavailable when they cannot be sent
-
-    async def subscribe_some(self, message: SubscribeSome) -> None:
-        """Subscribe connections to a channel."""
-        await self.send_control(message)
 
     async def unsubscribe_user(
         self, user: UserID, channel: ChannelName, *, client: ClientID = "", session: str = ""

@@ -13,8 +13,6 @@ from realtime.config.problems import Found, OptionRules
 POSTGRESQL = "postgresql"
 """The name of the engine."""
 
-DEFAULT_ALIAS = "default"
-
 LONGEST_CHANNEL = 1000
 """Bytes. An entry of an index has 2704, with the ID of a user beside the name."""
 

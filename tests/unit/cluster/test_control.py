@@ -276,7 +276,7 @@ async def test_connections_are_subscribed_at_every_node(node: Node, engine: Clus
             overrides={"force_recovery": True, "of the future": True},
         ),
     )
-    await node.subscribe_some(SubscribeSome(user="17", channel="b"))
+    await node.send_control(SubscribeSome(user="17", channel="b"))
     await eventually(lambda: len(one.subscribed) == 2)
 
     overrides = Overrides(force_recovery=True)
