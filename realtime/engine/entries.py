@@ -55,7 +55,10 @@ class Entries:
                 entries.append(decode(row))
             except Exception as error:
                 if not self._is_strange:
-                    text = "An entry is left out, because it cannot be decoded: %s. %s (%s)"
-                    logger.error(text, *self._about, type(error).__name__)
+                    logger.error(
+                        "An entry is left out, because it cannot be decoded: %s. %s (%s)",
+                        *self._about,
+                        type(error).__name__,
+                    )
                 self._is_strange = True
         return entries
