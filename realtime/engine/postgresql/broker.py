@@ -10,6 +10,7 @@ from contextlib import ExitStack
 from realtime.channel_rules import INTERNAL
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.channel_list import ChannelList
+from realtime.engine.postgresql.batches import Batches
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.delivery import StreamDelivery
 from realtime.engine.postgresql.rings import LoopRinger, Message
@@ -50,10 +51,9 @@ class PostgreSQLBroker(PostgreSQLStreams):
         self.delivery = StreamDelivery(database)
         self._channel_list = channel_list
         self._loop_ringer = ringer
-        self._waiting: list[tuple[Outgoing, Settled]] = []
+        self._groups: Batches[tuple[Outgoing, Settled]] = Batches(self._publish_group, MAX_GROUP)
         self._under_way: Counter[ChannelName] = Counter()
         """Channels of the publications that wait, or are in the statement under way."""
-        self._publishing: asyncio.Task[None] | None = None
 
     # publishing
 
@@ -72,20 +72,10 @@ class PostgreSQLBroker(PostgreSQLStreams):
         for outgoing, result in zip(publications, results, strict=True):
             if waits or is_asked(outgoing) or self._under_way[outgoing.channel]:
                 self._under_way[outgoing.channel] += 1
-                self._waiting.append((outgoing, result))
+                self._groups.add((outgoing, result))
             else:
                 self._send(Published(), Message(outgoing.channel, content_of(outgoing)), result)
-        if self._publishing is None and self._waiting:
-            self._publishing = loop.create_task(self._run())
         return [await result for result in results]
-
-    async def _run(self) -> None:
-        try:
-            while self._waiting:
-                group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-                await self._publish_group(group)
-        finally:
-            self._publishing = None
 
     async def _publish_group(self, group: Sequence[tuple[Outgoing, Settled]]) -> None:
         try:
@@ -122,12 +112,8 @@ class PostgreSQLBroker(PostgreSQLStreams):
 
     async def close(self) -> None:
         """Deliver and publish nothing more."""
-        if (publishing := self._publishing) is not None:
-            publishing.cancel()
-            await asyncio.wait([publishing])
-        for _, result in self._waiting:
+        for _, result in await self._groups.close():
             _settle(result, EngineUnavailable("the engine has stopped"))
-        self._waiting.clear()
         await self.delivery.close()
 
     # delivery
