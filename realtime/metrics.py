@@ -72,19 +72,6 @@ class Counters:
     sometimes lost.
     """
 
-    __slots__ = (
-        "_deliveries",
-        "command_errors",
-        "commands",
-        "disconnects",
-        "interruptions",
-        "lost_streams",
-        "opened",
-        "published_by_clients",
-        "published_by_server",
-        "recoveries",
-    )
-
     def __init__(self) -> None:
         self.published_by_clients = 0
         self.published_by_server = 0
