@@ -25,8 +25,6 @@ from realtime.cluster.control import (
     ControlMessage,
     DisconnectSome,
     DisconnectUser,
-    EndAuthSession,
-    RefreshSome,
     UnblockUser,
     Unsubscribe,
     UnsubscribeSome,
@@ -247,33 +245,6 @@ class Member:
                 keep=tuple(keep),
             )
         await self.send_control(message)
-
-    async def refresh_user(
-        self,
-        user: UserID,
-        expires_at: float | None,
-        info: Payload | None = None,
-        *,
-        client: ClientID = "",
-        session: str = "",
-    ) -> None:
-        """Set when a user's connections expire. `client` and `session` as `unsubscribe_user`.
-
-        Args:
-            expires_at: Unix seconds; a past time closes them, None ends their expiry.
-            info: their connection info; None: it stays as it is.
-        """
-        text = None if info is None else info.raw.decode()
-        await self.send_control(
-            RefreshSome(user=user, client=client, session=session, expires_at=expires_at, info=text)
-        )
-
-    async def end_auth_session(
-        self, user: UserID, auth_session: str, disconnect: Disconnect | None = None
-    ) -> None:
-        """Close a user's connections of one auth session; "" refreshes those of all of them."""
-        code = (disconnect or DisconnectForced()).code
-        await self.send_control(EndAuthSession(user, auth_session, code))
 
     async def block_user(self, user: UserID, until: float) -> None:
         """Close a user's connections at every node, and refuse new ones.

@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from realtime.channel_rules import name
+from realtime.cluster.control import RefreshSome, SubscribeSome
 from realtime.cluster.member import Member
 from realtime.config.channel_options import Overrides
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.payload import Payload, site_text
+from realtime.payload import site_text
 from realtime.server_api import operations
 from realtime.server_api.arguments import Position, check_names, stream_position
 from realtime.serving import serving
@@ -83,18 +84,18 @@ def _subscribing(user: Any, channel: str, options: SubscribeOptions) -> Work:
             raise ValueError(f"override has no option {option!r}")
         if not isinstance(on, bool):
             raise TypeError(f"override {option} must be True or False, not {type(on).__name__}")
-    return partial(
-        operations.subscribe,
+    message = SubscribeSome(
         user=user_id(user),
         channel=name(channel),
         client=_text(options.get("client", "")),
         session=_text(options.get("session", "")),
-        info=_payload(options.get("info")),
-        data=_payload(options.get("data")),
+        info=_json(options.get("info")),
+        data=_json(options.get("data")),
         expires_at=_unix_seconds(options.get("expires_at")),
         since=stream_position(options.get("recover_since")),
-        overrides=override,
+        overrides=dict(override) or None,
     )
+    return partial(operations.subscribe, message=message)
 
 
 def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str = "") -> list[str]:
@@ -212,18 +213,18 @@ async def arefresh(
 def _refreshing(
     user: Any, expires_at: datetime | float | None, info: object, client: str, session: str
 ) -> Work:
-    return partial(
-        Member.refresh_user,
+    message = RefreshSome(
         user=user_id(user),
         expires_at=_unix_seconds(expires_at),
-        info=_payload(info),
+        info=_json(info),
         client=_text(client),
         session=_text(session),
     )
+    return partial(Member.send_control, message=message)
 
 
-def _payload(value: object) -> Payload | None:
-    return None if value is None else to_payload(value)
+def _json(value: object) -> str | None:
+    return None if value is None else to_payload(value).raw.decode()
 
 
 def _unix_seconds(moment: datetime | float | None) -> float | None:
