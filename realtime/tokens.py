@@ -6,7 +6,7 @@ docs/protocol.md, 3.2 and 3.7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 from realtime import channel_rules
 from realtime.auth import issue
@@ -18,6 +18,24 @@ from realtime.payload import Payload
 
 DEFAULT_TTL = 3600.0
 """Seconds. A token cannot be revoked: a user who lost a permission keeps it until this expiry."""
+
+
+class SubscriptionTokenOptions(TypedDict, total=False):
+    """Options of tokens for subscriptions."""
+
+    ttl: float | None
+    """Seconds until token and subscription expire; None for never; 3600 if it is left out."""
+    info: object
+    """JSON-serialisable channel info, which others see as `chan_info`."""
+    data: object
+    """JSON-serialisable data that clients of the second generation get when they subscribe."""
+    override: Mapping[str, bool] | None
+    """Channel options that are others for this subscription: join_leave, force_push_join_leave,
+    force_recovery, force_positioning → True or False."""
+    expire_at: float | None
+    """Unix seconds at which the subscription expires, whatever `ttl` says; 0: never."""
+    keep_subscription: bool
+    """Only the token expires, not the subscription (claim `eto`, or `expire_at` of a user's)."""
 
 
 def connection_token(
@@ -65,28 +83,15 @@ def connection_token(
 
 
 def subscription_token(
-    client: str,
-    channel: str,
-    *,
-    ttl: float | None = DEFAULT_TTL,
-    info: object = None,
-    data: object = None,
-    override: Mapping[str, bool] | None = None,
-    expire_at: float | None = None,
-    keep_subscription: bool = False,
+    client: str, channel: str, **options: Unpack[SubscriptionTokenOptions]
 ) -> str:
     """Sign a token that lets one client subscribe to one private channel.
 
     Args:
         client: the client ID, as the client got it in its connect reply.
         channel: the name of the channel.
-        ttl: seconds until token and subscription expire; None for never.
-        info: JSON-serialisable channel info, which others see as `chan_info`.
-        data: JSON-serialisable data that clients of the second generation get when they subscribe.
-        override: channel options that are others for this subscription: join_leave,
-            force_push_join_leave, force_recovery, force_positioning → True or False.
-        expire_at: Unix seconds at which the subscription expires, whatever `ttl` says; 0: never.
-        keep_subscription: only the token expires, not the subscription (claim `eto`).
+        options: `ttl`, `info`, `data`, `override`, `expire_at` and `keep_subscription`, which
+            `SubscriptionTokenOptions` explains.
 
     Returns:
         The token in compact form.
@@ -96,29 +101,12 @@ def subscription_token(
         TypeError: `info` or `data` has no JSON form, or the name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    return issue.subscription_token(
-        sources.current(),
-        client,
-        channel_rules.name(channel),
-        ttl=ttl,
-        info=_payload(info),
-        data=_payload(data),
-        override=override,
-        expire_at=expire_at,
-        keep_subscription=keep_subscription,
-    )
+    name = channel_rules.name(channel)
+    return issue.subscription_token(sources.current(), client, name, **_issued(options))
 
 
 def user_subscription_token(
-    user: Any,
-    channel: str,
-    *,
-    ttl: float | None = DEFAULT_TTL,
-    info: object = None,
-    data: object = None,
-    override: Mapping[str, bool] | None = None,
-    expire_at: float | None = None,
-    keep_subscription: bool = False,
+    user: Any, channel: str, **options: Unpack[SubscriptionTokenOptions]
 ) -> str:
     """Sign a token that lets every client of one user subscribe to one channel.
 
@@ -129,13 +117,8 @@ def user_subscription_token(
         user: a Django user or a user ID, as for `connection_token`. "" and AnonymousUser are all
             anonymous clients together.
         channel: the name of the channel.
-        ttl: seconds until token and subscription expire; None for never.
-        info: JSON-serialisable channel info, which others see as `chan_info`.
-        data: JSON-serialisable data that clients of the second generation get when they subscribe.
-        override: channel options that are others for this subscription: join_leave,
-            force_push_join_leave, force_recovery, force_positioning → True or False.
-        expire_at: Unix seconds at which the subscription expires, whatever `ttl` says; 0: never.
-        keep_subscription: only the token expires, not the subscription (claim `expire_at`).
+        options: `ttl`, `info`, `data`, `override`, `expire_at` and `keep_subscription`, which
+            `SubscriptionTokenOptions` explains.
 
     Returns:
         The token in compact form.
@@ -146,17 +129,13 @@ def user_subscription_token(
             name is not a string.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    return issue.user_subscription_token(
-        sources.current(),
-        user_id(user),
-        channel_rules.name(channel),
-        ttl=ttl,
-        info=_payload(info),
-        data=_payload(data),
-        override=override,
-        expire_at=expire_at,
-        keep_subscription=keep_subscription,
-    )
+    user, name = user_id(user), channel_rules.name(channel)
+    return issue.user_subscription_token(sources.current(), user, name, **_issued(options))
+
+
+def _issued(options: SubscriptionTokenOptions) -> Any:
+    payloads = {name: _payload(options.get(name)) for name in ("info", "data")}
+    return {"ttl": DEFAULT_TTL, **options, **payloads}
 
 
 def _payload(info: object) -> Payload | None:
