@@ -51,8 +51,10 @@ import asyncio
 import logging
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from functools import partial
+from typing import Protocol, TypeAlias
 
+from realtime.engine.base import Receiver
 from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
@@ -66,16 +68,23 @@ MAX_FAILED = 10_000
 """Failed names, besides the subscribed ones, that are remembered one by one."""
 
 
+FirstAndLast: TypeAlias = tuple[Sequence[str], Sequence[str]]
+"""Names that were in no list before, and names that are in none any more."""
+
+
 class ChannelSet(Protocol):
     """The set at the server. All methods raise EngineUnavailable."""
 
     async def change(
         self, added: Sequence[ChannelName], removed: Sequence[ChannelName], *, report: bool
-    ) -> None:
+    ) -> FirstAndLast | None:
         """Add and remove names.
 
         Args:
-            report: tell the receiver which channels are occupied or vacated by this.
+            report: whether the result names those that came first, or went last, at all nodes.
+
+        Returns:
+            These names; None if the node counted as dead, and another one swept the set.
         """
         ...
 
@@ -105,6 +114,8 @@ class ChannelList:
         self._written_at = -math.inf
         """Loop time at which the last write ended."""
         self._set: ChannelSet | None = None
+        self._report: Callable[[Sequence[str], Sequence[str]], None]
+        """Gets a `FirstAndLast` of the set; there is none before `open`."""
         self._is_closed = False
         self._names: set[ChannelName] = set()
         self._reported: set[ChannelName] = set()
@@ -133,9 +144,11 @@ class ChannelList:
     def __len__(self) -> int:
         return len(self._names)
 
-    def open(self, channel_set: ChannelSet) -> None:
+    def open(
+        self, channel_set: ChannelSet, report: Callable[[Sequence[str], Sequence[str]], None]
+    ) -> None:
         """Begin to write, what was noted so far included."""
-        self._set = channel_set
+        self._set, self._report = channel_set, report
         if self._changed:
             self._write_soon()
 
@@ -302,7 +315,10 @@ class ChannelList:
             for start in range(0, len(group), MAX_NAMES_PER_STEP):
                 part = group[start : start + MAX_NAMES_PER_STEP]
                 added, removed = (part, []) if is_added else ([], part)
-                await channel_set.change(added, removed, report=is_news)
+                found = await channel_set.change(added, removed, report=is_news)
+                if found is None:
+                    raise EngineUnavailable("this node counted as dead, and was swept")
+                self._report(*found)
                 self._reported.update(added)
                 self._reported.difference_update(removed)
                 names.difference_update(part)
@@ -362,9 +378,9 @@ class ListsByKind:
         """Write nothing more."""
         await asyncio.gather(*(each.close() for each in self._lists.values()))
 
-    def _open(self, set_of: Callable[[Kind], ChannelSet]) -> None:
+    def _open(self, receiver: Receiver, set_of: Callable[[Kind], ChannelSet]) -> None:
         for kind, each in self._lists.items():
-            each.open(set_of(kind))
+            each.open(set_of(kind), partial(_report, receiver, kind))
 
     async def _begin_anew(self) -> None:
         for each in self._lists.values():
@@ -376,3 +392,10 @@ class ListsByKind:
 
     async def _finish(self) -> None:
         await asyncio.gather(*(each.finish() for each in self._lists.values()))
+
+
+def _report(receiver: Receiver, kind: Kind, first: Sequence[str], last: Sequence[str]) -> None:
+    for name in first:
+        receiver.on_first(kind, name)
+    for name in last:
+        receiver.on_last(kind, name)
