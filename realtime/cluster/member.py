@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
 
@@ -97,6 +97,8 @@ class Member:
         self.counters = Counters()
         self.outage = Outage()
         """Failures of commands and subscriptions because the engine is away."""
+        self._now: Callable[[], float] = time.monotonic
+        self._pause: Callable[[float], Awaitable[None]] = _pause
         self.on_wake_up: Callable[[], object] = bool
         """Wakes the relay of this process, when the node subscribes to wake-ups."""
         self._publications = count(1)
@@ -186,12 +188,6 @@ class Member:
     ) -> Publication:
         uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
         return Publication(data, info, 0, uid, tags)
-
-    async def positions(
-        self, channels: Sequence[ChannelName], at: int | None = None
-    ) -> list[StreamPosition]:
-        """Return the top position of each channel; see `Streams.positions`."""
-        return await self.broker.positions(channels, at)
 
     async def wake_relays(self) -> None:
         """Wake the relays of pending publications at every node; raises EngineUnavailable."""
@@ -337,9 +333,6 @@ class Member:
         """Answer a survey for this process; None if it serves no clients."""
         return None
 
-    def _now(self) -> float:
-        return time.monotonic()
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, blocking the thread: it has no event loop that others could use."""
-        time.sleep(seconds)
+async def _pause(seconds: float) -> None:
+    time.sleep(seconds)

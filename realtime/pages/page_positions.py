@@ -202,7 +202,7 @@ class _Reader:
 
 
 async def _positions(member: Member, channels: list[str], at: int | None) -> list[StreamPosition]:
-    return await member.positions(channels, at)
+    return await member.broker.positions(channels, at)
 
 
 def _result(

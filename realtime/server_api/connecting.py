@@ -202,7 +202,7 @@ def _refreshing(user: Any, expires_at: datetime | float | None, options: Refresh
     check_names(options, RefreshOptions)
     moment, info = _unix_seconds(expires_at), _json(options.get("info"))
     message = RefreshSome(expires_at=moment, info=info, **_selected(user, options))
-    return partial(Member.send_control, message=message)
+    return partial(operations.refresh, message=message)
 
 
 def _selected(user: Any, options: ClientOptions) -> dict[str, Any]:

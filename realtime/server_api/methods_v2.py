@@ -221,7 +221,7 @@ async def _refresh(member: Member, params: params_v2.Refresh) -> results.Done:
         expires_at=PAST if params.expired else params.expire_at or None,
         info=_text(_payload(params.info)),
     )
-    await member.send_control(message)
+    await operations.refresh(member, message)
     return _DONE
 
 

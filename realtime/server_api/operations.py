@@ -20,7 +20,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from realtime.channel_rules import check_channel, check_data
-from realtime.cluster.control import SubscribeSome
+from realtime.cluster.control import RefreshSome, SubscribeSome
 from realtime.cluster.member import Member, NewPublication
 from realtime.cluster.survey import (
     AskConnections,
@@ -166,6 +166,11 @@ async def subscribe(member: Member, message: SubscribeSome) -> None:
     check_channel(message.channel, member.config)
     if message.expires_at is not None and message.expires_at <= time.time():
         raise InternalError
+    await member.send_control(message)
+
+
+async def refresh(member: Member, message: RefreshSome) -> None:
+    """Set when connections of a user expire, and what others see of them."""
     await member.send_control(message)
 
 
@@ -344,7 +349,7 @@ async def positions(member: Member, channels: Sequence[ChannelName]) -> list[Str
     """
     for channel in channels:
         _check_history(member, channel)
-    return await member.positions(channels)
+    return await member.broker.positions(channels)
 
 
 def _check_history(
