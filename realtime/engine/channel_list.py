@@ -50,10 +50,11 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from typing import Protocol, TypeAlias
 
+from realtime.channel_rules import INTERNAL
 from realtime.engine.base import Receiver
 from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
@@ -63,6 +64,10 @@ logger = logging.getLogger("realtime.engine")
 
 MAX_NAMES_PER_STEP = 200
 """Names written in one step. Redis runs nothing else meanwhile."""
+
+LISTED_TIMEOUT = 0.5
+"""Seconds a subscribe waits until its channel is listed. The list is at one server; while that is
+away, channels of other servers must not suffer."""
 
 MAX_FAILED = 10_000
 """Failed names, besides the subscribed ones, that are remembered one by one."""
@@ -156,6 +161,20 @@ class ChannelList:
         """Add a name. Return a future that completes when it is written, or has failed."""
         self._names.add(name)
         return self._change(name)
+
+    async def add_with(self, name: ChannelName, subscribing: Awaitable[None]) -> None:
+        """Add a channel that is being subscribed; wait a little until it is listed.
+
+        Internal channels are not listed. Where subscribing fails, the channel is removed again.
+        """
+        listed = None if name.startswith(INTERNAL) else self.add(name)
+        try:
+            await subscribing
+            if listed is not None:
+                await asyncio.wait([listed], timeout=LISTED_TIMEOUT)
+        except BaseException:
+            self.discard(name)
+            raise
 
     def discard(self, name: ChannelName) -> None:
         """Remove a name, soon. An unknown name is ignored."""

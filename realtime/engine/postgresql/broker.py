@@ -5,9 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 
-from realtime.channel_rules import INTERNAL
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.channel_list import ChannelList
 from realtime.engine.postgresql.batches import Batches
@@ -24,8 +22,6 @@ from realtime.engine.postgresql.streams import (
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import ChannelName
 
-CHANNEL_LIST_TIMEOUT = 0.5
-"""Seconds a subscribe waits until its channel is listed."""
 MAX_GROUP = 500
 """Publications in one statement."""
 
@@ -122,13 +118,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
         return 0
 
     async def subscribe(self, channel: ChannelName) -> None:
-        listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
-        with ExitStack() as undo:
-            undo.callback(self._channel_list.discard, channel)
-            await self.delivery.follow(channel)
-            if listed is not None:
-                await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
-            undo.pop_all()
+        await self._channel_list.add_with(channel, self.delivery.follow(channel))
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)

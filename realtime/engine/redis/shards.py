@@ -50,6 +50,7 @@ class Shards:
         self.blocking = blocking
         self.call = redis.call_blocking if blocking else redis.call
         self.call_many = redis.call_many_blocking if blocking else redis.call_many
+        self.pack, self.unpack = redis.serialize, redis.deserialize
         redis.seal = self.keys.seal
 
     def affected_by(self, shards: Collection[int]) -> Affects:
@@ -136,9 +137,3 @@ class Shards:
             return list(zip(reply[::2], reply[1::2], strict=True))
 
     # values pass the serializer of the layer, which may encrypt them
-
-    def pack(self, message: Message) -> bytes:
-        return self.redis.serialize(message)
-
-    def unpack(self, packed: bytes) -> Message:
-        return self.redis.deserialize(packed)
