@@ -20,6 +20,46 @@ DEFAULT_TTL = 3600.0
 """Seconds. A token cannot be revoked: a user who lost a permission keeps it until this expiry."""
 
 
+class ConnectionTokenOptions(TypedDict, total=False):
+    """Options of tokens for connections."""
+
+    ttl: float | None
+    """Seconds until the token expires and the client must fetch a new one; None for never; 3600 if
+    it is left out."""
+    info: object
+    """JSON-serialisable connection info, which others see as `conn_info`."""
+    channels: Iterable[str]
+    """Names of server-side subscriptions."""
+    subs: Mapping[str, object] | None
+    """Server-side subscriptions with more about each: channel → the claims `info`, `data` and
+    `override` of docs/tokens.md."""
+    meta: object
+    """JSON-serialisable value that hooks and proxies can read, and no client."""
+    expire_at: float | None
+    """Unix seconds at which the connection expires, whatever `ttl` says; 0: never."""
+
+
+def connection_token(user: Any, **options: Unpack[ConnectionTokenOptions]) -> str:
+    """Sign a connection token with `token_hmac_secret_key` (HS256).
+
+    Args:
+        user: a Django user, whose primary key is the user ID; or a user ID as a string, an integer
+            or a UUID. "" and AnonymousUser make an anonymous token.
+        options: `ttl`, `info`, `channels`, `subs`, `meta` and `expire_at`, which
+            `ConnectionTokenOptions` explains.
+
+    Returns:
+        The token in compact form.
+
+    Raises:
+        ValueError: `token_hmac_secret_key` is not set.
+        TypeError: `user` is neither a user nor an ID, `info` has no JSON form, or `channels` is
+            not a list of names.
+        InvalidOptions: the options have mistakes; the system checks list them too.
+    """
+    return issue.connection_token(sources.current(), user_id(user), **_issued(options))
+
+
 class SubscriptionTokenOptions(TypedDict, total=False):
     """Options of tokens for subscriptions."""
 
@@ -36,50 +76,6 @@ class SubscriptionTokenOptions(TypedDict, total=False):
     """Unix seconds at which the subscription expires, whatever `ttl` says; 0: never."""
     keep_subscription: bool
     """Only the token expires, not the subscription (claim `eto`, or `expire_at` of a user's)."""
-
-
-def connection_token(
-    user: Any,
-    *,
-    ttl: float | None = DEFAULT_TTL,
-    info: object = None,
-    channels: Iterable[str] = (),
-    subs: Mapping[str, object] | None = None,
-    meta: object = None,
-    expire_at: float | None = None,
-) -> str:
-    """Sign a connection token with `token_hmac_secret_key` (HS256).
-
-    Args:
-        user: a Django user, whose primary key is the user ID; or a user ID as a string, an integer
-            or a UUID. "" and AnonymousUser make an anonymous token.
-        ttl: seconds until the token expires and the client must fetch a new one; None for never.
-        info: JSON-serialisable connection info, which others see as `conn_info`.
-        channels: names of server-side subscriptions.
-        subs: server-side subscriptions with more about each: channel → the claims `info`, `data`
-            and `override` of docs/tokens.md.
-        meta: JSON-serialisable value that hooks and proxies can read, and no client.
-        expire_at: Unix seconds at which the connection expires, whatever `ttl` says; 0: never.
-
-    Returns:
-        The token in compact form.
-
-    Raises:
-        ValueError: `token_hmac_secret_key` is not set.
-        TypeError: `user` is neither a user nor an ID, `info` has no JSON form, or `channels` is
-            not a list of names.
-        InvalidOptions: the options have mistakes; the system checks list them too.
-    """
-    return issue.connection_token(
-        sources.current(),
-        user_id(user),
-        ttl=ttl,
-        info=_payload(info),
-        channels=channels,
-        subs=subs,
-        meta=_payload(meta),
-        expire_at=expire_at,
-    )
 
 
 def subscription_token(
@@ -133,9 +129,9 @@ def user_subscription_token(
     return issue.user_subscription_token(sources.current(), user, name, **_issued(options))
 
 
-def _issued(options: SubscriptionTokenOptions) -> Any:
-    payloads = {name: _payload(options.get(name)) for name in ("info", "data")}
-    return {"ttl": DEFAULT_TTL, **options, **payloads}
+def _issued(options: Mapping[str, Any]) -> Any:
+    values = {name: _payload(options[name]) for name in options.keys() & {"info", "data", "meta"}}
+    return {"ttl": DEFAULT_TTL, **options, **values}
 
 
 def _payload(info: object) -> Payload | None:
