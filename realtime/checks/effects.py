@@ -182,12 +182,7 @@ OF_THE_SERVICE = (
         "admin_password admin_insecure admin_name admin_accent admin_insecure_in_production",
         "admin",
     ),
-    Need(
-        "admin_insecure_in_production",
-        lambda c, _: c.admin and not c.admin_insecure,
-        "admin_insecure is off",
-        "Turn admin_insecure on",
-    ),
+    _with("admin_insecure_in_production", "admin_insecure"),
     Need(
         "memory_history_meta_ttl",
         lambda c, _: uses_redis(c),
@@ -221,12 +216,7 @@ OF_THE_SERVICE = (
         "Turn redis_tls on",
     ),
     _where_set("redis_sentinel_password", "redis_sentinels"),
-    Need(
-        "redis_wait_timeout",
-        lambda c, _: not c.redis_wait_replicas,
-        "redis_wait_replicas is 0",
-        "Set redis_wait_replicas",
-    ),
+    _where_set("redis_wait_timeout", "redis_wait_replicas"),
     Need(
         "typed_channels",
         lambda c, _: c.types is None,
@@ -246,13 +236,11 @@ OF_THE_SERVICE = (
         "uni_http_stream and uni_sse are off",
         "Turn one of them on",
     ),
-    _without("sockjs_handler_prefix sockjs_iframe sockjs_heartbeat_delay", "sockjs_disable"),
-    Need(
-        "sockjs_url sockjs_integrity",
-        lambda c, _: c.sockjs_disable or not c.sockjs_iframe,
-        "there is no iframe page",
-        "Turn sockjs_iframe on",
+    _without(
+        "sockjs_handler_prefix sockjs_iframe sockjs_heartbeat_delay sockjs_url sockjs_integrity",
+        "sockjs_disable",
     ),
+    _with("sockjs_url sockjs_integrity", "sockjs_iframe"),
     _with("health_handler_prefix", "health"),
     Need(
         "metrics_handler_prefix",

@@ -143,7 +143,7 @@ def _check_ping_intervals(config: Config) -> Found:
 def _check_origins(config: Config) -> Found:
     for pattern in config.allowed_origins or ():
         try:
-            origins.check_pattern(pattern)
+            origins.compiled(pattern)
         except ValueError as error:
             yield f"allowed_origins: {error}."
 
