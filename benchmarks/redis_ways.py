@@ -20,7 +20,7 @@ import redis.asyncio
 from asgiref.sync import async_to_sync
 
 from realtime.redis.blocking import BlockingRedis
-from realtime.redis.commands import Script
+from realtime.redis.commands import Script, ScriptCall
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.pubsub import PubSub
@@ -134,7 +134,7 @@ async def _ours(server: Server, script: bool, pipeline: bool) -> AsyncIterator[C
 
     def command() -> Awaitable[object]:
         if script:
-            return connection.run(PUBLICATION, KEYS, [DATA, CHANNEL])
+            return connection.call(ScriptCall(PUBLICATION, KEYS, [DATA, CHANNEL]))
         return connection.execute(b"PUBLISH", CHANNEL, DATA)
 
     yield command
@@ -250,7 +250,7 @@ def _redis_py_thread(server: Server) -> Iterator[Callable[[], object]]:
 @contextlib.contextmanager
 def _our_thread(server: Server) -> Iterator[Callable[[], object]]:
     client = BlockingRedis(Host({"address": server.url}), Timeouts())
-    yield lambda: client.run(PUBLICATION, KEYS, [DATA, CHANNEL])
+    yield lambda: client.call(ScriptCall(PUBLICATION, KEYS, [DATA, CHANNEL]))
     client.close()
 
 

@@ -156,20 +156,8 @@ class UnrecoverablePosition(Error):
     code, message = 112, "unrecoverable position"
 
 
-ERRORS: tuple[type[Error], ...] = (
-    InternalError,
-    NamespaceNotFound,
-    PermissionDenied,
-    MethodNotFound,
-    AlreadySubscribed,
-    LimitExceeded,
-    BadRequest,
-    NotAvailable,
-    TokenExpired,
-    Expired,
-    TooManyRequests,
-    UnrecoverablePosition,
-)
+ERRORS = tuple(Error.__subclasses__())
+"""One per code."""
 
 
 class Disconnect(Exception):
@@ -335,6 +323,10 @@ class DisconnectShutdown(Disconnect):
     code, reason, reconnect = 3001, "shutdown", True
 
 
+DISCONNECTS = tuple(Disconnect.__subclasses__())
+"""One per code of the first generation. `protocol.v2.codes` has the table of the second."""
+
+
 # only clients of the second generation get these; the codes are the nearest of the first
 
 
@@ -360,23 +352,6 @@ class DisconnectPermissionDenied(Disconnect):
     """The client may not connect."""
 
     code, reason, reconnect = 3003, "permission denied", False
-
-
-DISCONNECTS: tuple[type[Disconnect], ...] = (
-    DisconnectShutdown,
-    DisconnectInvalidToken,
-    DisconnectBadRequest,
-    DisconnectServerError,
-    DisconnectExpired,
-    DisconnectSubscriptionExpired,
-    DisconnectStale,
-    DisconnectSlow,
-    DisconnectInsufficientState,
-    DisconnectForced,
-    DisconnectConnectionLimit,
-    DisconnectMessageTooBig,
-)
-"""One per code of the first generation. `protocol.v2.codes` has the table of the second."""
 
 
 class NotServing(RuntimeError):

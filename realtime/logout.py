@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import logging
 import secrets
-from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 from django.apps import apps
@@ -20,9 +20,10 @@ from django.core.signals import setting_changed
 from django.db.models.signals import post_delete, post_save
 from django.utils import timezone
 
+from realtime.cluster.control import EndAuthSession
 from realtime.config import sources
 from realtime.config.reader import InvalidOptions
-from realtime.errors import Disconnect, DisconnectExpired, DisconnectForced, NotServing
+from realtime.errors import DisconnectExpired, DisconnectForced, NotServing
 from realtime.hooks.login import LOGIN_KEY, auth_session_of, digest
 from realtime.server_api import transactions
 from realtime.serving import serving
@@ -73,7 +74,7 @@ def _logged_out(request: Any = None, user: Any = None, **_: Any) -> None:
     session = getattr(request, "session", None)
     auth_session = "" if session is None else auth_session_of(session)
     if user is not None and auth_session:
-        _after_commit(None, lambda: _end(str(user.pk), auth_session, DisconnectForced()))
+        _send_after_commit(None, EndAuthSession(str(user.pk), auth_session, DisconnectForced.code))
 
 
 def _user_saved(
@@ -102,27 +103,26 @@ def _session_deleted(instance: Any, using: str | None = None, **_: Any) -> None:
     except Exception:
         return  # without a login, or unreadable, which must not make the deletion fail
     auth_session = digest(instance.session_key)
-    _after_commit(using, lambda: _end(user, auth_session, DisconnectExpired()))
+    _send_after_commit(using, EndAuthSession(user, auth_session, DisconnectExpired.code))
 
 
 def _check_again(instance: Any, using: str | None) -> None:
-    user = str(instance.pk)
-    _after_commit(using, lambda: _end(user, ""))
+    _send_after_commit(using, EndAuthSession(str(instance.pk), ""))
 
 
-def _after_commit(using: str | None, work: Callable[[], None]) -> None:
+def _send_after_commit(using: str | None, message: EndAuthSession) -> None:
     if not _in_use():
         return
+    work = partial(_send, message)
     if transactions.in_transaction(using):
         transactions.after_commit(work, "realtime.logins", using)
     else:
         work()
 
 
-def _end(user: str, auth_session: str, disconnect: Disconnect | None = None) -> None:
-    """Close the connections of an auth session at every node; with "" check all of a user."""
+def _send(message: EndAuthSession) -> None:
     try:
-        serving.call(lambda member: member.end_auth_session(user, auth_session, disconnect))
+        serving.call(lambda member: member.send_control(message))
     except NotServing:
         pass  # this process has no clients and reaches no other process
     except Exception:  # the logout itself must not fail

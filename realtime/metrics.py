@@ -17,8 +17,6 @@ class Tally:
     MAX_LABELS = 200
     OTHER = "other"
 
-    __slots__ = ("_counts",)
-
     def __init__(self) -> None:
         self._counts: dict[tuple[str, ...], int] = {}
 
@@ -39,8 +37,6 @@ class Durations:
 
     BOUNDS = (0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0)
     """Upper bounds of all buckets but the last, seconds."""
-
-    __slots__ = ("buckets", "total")
 
     def __init__(self) -> None:
         self.buckets = [0] * (len(self.BOUNDS) + 1)
@@ -71,19 +67,6 @@ class Counters:
     Threads count without a lock, which would cost every publication more than a count that is
     sometimes lost.
     """
-
-    __slots__ = (
-        "_deliveries",
-        "command_errors",
-        "commands",
-        "disconnects",
-        "interruptions",
-        "lost_streams",
-        "opened",
-        "published_by_clients",
-        "published_by_server",
-        "recoveries",
-    )
 
     def __init__(self) -> None:
         self.published_by_clients = 0
@@ -117,10 +100,7 @@ class Counters:
 
     def deliveries(self, namespace: str) -> Deliveries:
         """Return what counts the deliveries in a namespace, one that is configured."""
-        found = self._deliveries.get(namespace)
-        if found is None:
-            found = self._deliveries[namespace] = Deliveries(namespace)
-        return found
+        return self._deliveries.setdefault(namespace, Deliveries(namespace))
 
     def delivered_in(self) -> dict[str, int]:
         """Return the number of deliveries in each namespace."""
@@ -135,8 +115,6 @@ class Outage:
 
     QUIET = 60.0
     """Seconds without a failure after which an outage is over."""
-
-    __slots__ = ("_announced", "_last")
 
     def __init__(self) -> None:
         self._last = -math.inf

@@ -87,10 +87,8 @@ class Serving:
         """Guards all of these, for they are used by every thread."""
         self._nodes: dict[asyncio.AbstractEventLoop, Node] = {}
         self._starting: dict[asyncio.AbstractEventLoop, asyncio.Task[Node]] = {}
-        self._member: Member | None = None
-        """The member that threads without a node use."""
-        self._impatient: dict[float, Member] = {}
-        """Timeout in seconds → the same for calls with it, with connections of its own."""
+        self._members: dict[float | None, Member] = {}
+        """Timeout of calls in seconds, None for the usual one → what threads without a node use."""
 
     def begin_forked(self) -> None:
         """Begin as another member that serves no clients, in a process that was forked.
@@ -98,7 +96,7 @@ class Serving:
         The lock is new, for a thread of the parent may hold the old one. Nodes and member of the
         parent are kept: their end would close connections which the two processes share.
         """
-        self._inherited.append((self._nodes, self._starting, self._member, self._impatient))
+        self._inherited.append((self._nodes, self._starting, self._members))
         self._begin()
 
     def config(self) -> Config:
@@ -165,8 +163,8 @@ class Serving:
             for closed in [other for other in self._nodes if other.is_closed()]:
                 del self._nodes[closed]
             self._nodes[loop] = node
-            if self._member is not None:  # what other threads publish is counted as this node's
-                self._member.counters = node.counters
+            for member in self._members.values():  # what they publish counts as this node's
+                member.counters = node.counters
         if connections is own_connections:  # not the test kit's
             for app in self._apps():
                 await app.start(node)
@@ -357,17 +355,13 @@ class Serving:
     def _blocking_member(self, config: Config, timeout: float | None = None) -> Member:
         engines = self._engines.of(config)
         with self._lock:
-            if timeout is not None:
-                member = self._impatient.get(timeout)
-                if member is None or member.config is not config:
-                    member = Member(config, engines.blocking_store(config, timeout))
-                    self._impatient[timeout] = member
-                return member
-            if self._member is None or self._member.config is not config:
-                self._member = Member(config, engines.blocking_store(config))
+            member = self._members.get(timeout)
+            if member is None or member.config is not config:
+                member = Member(config, engines.blocking_store(config, timeout))
+                self._members[timeout] = member
                 for node in self._nodes.values():
-                    self._member.counters = node.counters
-            return self._member
+                    member.counters = node.counters
+            return member
 
     def engines(self, config: Config) -> EnginesOfAKind:
         """Return what makes the engines that the options ask for, in this process."""

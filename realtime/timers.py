@@ -77,10 +77,6 @@ class Timer:
             self._queued_at = None
             self._timers._cancelled()
 
-    def is_queued_at(self, deadline: float) -> bool:
-        """Return whether the heap's entry for this deadline counts."""
-        return self._queued_at == deadline
-
     def _pop(self, queued_at: float, now: float) -> None:
         """Handle an entry of this timer that is due."""
         if queued_at != self._queued_at:
@@ -128,7 +124,7 @@ class Timers:
     def _cancelled(self) -> None:
         self._dead += 1
         if self._dead > MAX_DEAD and self._dead > len(self._heap) // 2:
-            self._heap = [entry for entry in self._heap if entry[2].is_queued_at(entry[0])]
+            self._heap = [entry for entry in self._heap if entry[2]._queued_at == entry[0]]
             heapq.heapify(self._heap)
             self._dead = 0
 

@@ -6,12 +6,12 @@ docs/protocol.md, 3.2 and 3.7.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import Any, Unpack
+from typing import Any, TypedDict, Unpack
 
 from realtime import channel_rules
 from realtime.auth import issue
 from realtime.auth.claims import ConnectToken, ExpiredToken, InvalidToken, SubscribeToken
-from realtime.auth.issue import SubscriptionOptions
+from realtime.auth.issue import SubscriptionTokenOptions
 from realtime.auth.verifier import Verifier
 from realtime.config import sources
 from realtime.hooks.site_values import to_payload, user_id
@@ -21,28 +21,33 @@ DEFAULT_TTL = 3600.0
 """Seconds. A token cannot be revoked: a user who lost a permission keeps it until this expiry."""
 
 
-def connection_token(
-    user: Any,
-    *,
-    ttl: float | None = DEFAULT_TTL,
-    info: object = None,
-    channels: Iterable[str] = (),
-    subs: Mapping[str, object] | None = None,
-    meta: object = None,
-    expire_at: float | None = None,
-) -> str:
+class ConnectionTokenOptions(TypedDict, total=False):
+    """Options of tokens for connections."""
+
+    ttl: float | None
+    """Seconds until the token expires and the client must fetch a new one; None for never; 3600 if
+    it is left out."""
+    info: object
+    """JSON-serialisable connection info, which others see as `conn_info`."""
+    channels: Iterable[str]
+    """Names of server-side subscriptions."""
+    subs: Mapping[str, object] | None
+    """Server-side subscriptions with more about each: channel → the claims `info`, `data` and
+    `override` of docs/tokens.md."""
+    meta: object
+    """JSON-serialisable value that hooks and proxies can read, and no client."""
+    expire_at: float | None
+    """Unix seconds at which the connection expires, whatever `ttl` says; 0: never."""
+
+
+def connection_token(user: Any, **options: Unpack[ConnectionTokenOptions]) -> str:
     """Sign a connection token with `token_hmac_secret_key` (HS256).
 
     Args:
         user: a Django user, whose primary key is the user ID; or a user ID as a string, an integer
             or a UUID. "" and AnonymousUser make an anonymous token.
-        ttl: seconds until the token expires and the client must fetch a new one; None for never.
-        info: JSON-serialisable connection info, which others see as `conn_info`.
-        channels: names of server-side subscriptions.
-        subs: server-side subscriptions with more about each: channel → the claims `info`, `data`
-            and `override` of docs/tokens.md.
-        meta: JSON-serialisable value that hooks and proxies can read, and no client.
-        expire_at: Unix seconds at which the connection expires, whatever `ttl` says; 0: never.
+        options: `ttl`, `info`, `channels`, `subs`, `meta` and `expire_at`, which
+            `ConnectionTokenOptions` explains.
 
     Returns:
         The token in compact form.
@@ -53,25 +58,19 @@ def connection_token(
             not a list of names.
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
-    return issue.connection_token(
-        sources.current(),
-        user_id(user),
-        ttl=ttl,
-        info=_payload(info),
-        channels=channels,
-        subs=subs,
-        meta=_payload(meta),
-        expire_at=expire_at,
-    )
+    issued = _issued(options, ConnectionTokenOptions.__optional_keys__)
+    return issue.connection_token(sources.current(), user_id(user), **issued)
 
 
-def subscription_token(client: str, channel: str, **options: Unpack[SubscriptionOptions]) -> str:
+def subscription_token(
+    client: str, channel: str, **options: Unpack[SubscriptionTokenOptions]
+) -> str:
     """Sign a token that lets one client subscribe to one private channel.
 
     Args:
         client: the client ID, as the client got it in its connect reply.
         channel: the name of the channel.
-        options: see `SubscriptionOptions`; `ttl` is an hour by default.
+        options: see `SubscriptionTokenOptions`; `ttl` is an hour by default.
 
     Returns:
         The token in compact form.
@@ -82,10 +81,13 @@ def subscription_token(client: str, channel: str, **options: Unpack[Subscription
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     name = channel_rules.name(channel)
-    return issue.subscription_token(sources.current(), client, name, **_checked(options))
+    issued = _issued(options, SubscriptionTokenOptions.__optional_keys__)
+    return issue.subscription_token(sources.current(), client, name, **issued)
 
 
-def user_subscription_token(user: Any, channel: str, **options: Unpack[SubscriptionOptions]) -> str:
+def user_subscription_token(
+    user: Any, channel: str, **options: Unpack[SubscriptionTokenOptions]
+) -> str:
     """Sign a token that lets every client of one user subscribe to one channel.
 
     It needs no client ID, so it can be made before the client connects. It opens private channels
@@ -95,7 +97,7 @@ def user_subscription_token(user: Any, channel: str, **options: Unpack[Subscript
         user: a Django user or a user ID, as for `connection_token`. "" and AnonymousUser are all
             anonymous clients together.
         channel: the name of the channel.
-        options: see `SubscriptionOptions`; `ttl` is an hour by default.
+        options: see `SubscriptionTokenOptions`; `ttl` is an hour by default.
 
     Returns:
         The token in compact form.
@@ -107,16 +109,16 @@ def user_subscription_token(user: Any, channel: str, **options: Unpack[Subscript
         InvalidOptions: the options have mistakes; the system checks list them too.
     """
     name = channel_rules.name(channel)
-    user = user_id(user)
-    return issue.user_subscription_token(sources.current(), user, name, **_checked(options))
+    issued = _issued(options, SubscriptionTokenOptions.__optional_keys__)
+    return issue.user_subscription_token(sources.current(), user_id(user), name, **issued)
 
 
-def _checked(options: SubscriptionOptions) -> SubscriptionOptions:
+def _issued(options: Mapping[str, Any], known: frozenset[str]) -> Any:
     """Return options with their defaults, and with what the site gives as payloads."""
-    if unknown := options.keys() - SubscriptionOptions.__optional_keys__:
+    if unknown := options.keys() - known:
         raise TypeError(f"unexpected keyword argument {min(unknown)!r}")
-    info, data = _payload(options.get("info")), _payload(options.get("data"))
-    return {"ttl": DEFAULT_TTL, **options, "info": info, "data": data}
+    values = {name: _payload(options[name]) for name in options.keys() & {"info", "data", "meta"}}
+    return {"ttl": DEFAULT_TTL, **options, **values}
 
 
 def _payload(info: object) -> Payload | None:

@@ -24,6 +24,7 @@ PURE = (
     "realtime.config.nested_names",
     "realtime.config.options",
     "realtime.config.origins",
+    "realtime.config.problems",
     "realtime.config.proxy_options",
     "realtime.config.rates",
     "realtime.config.reader",

@@ -40,8 +40,8 @@ class SiteDatabase:
 
     def close(self) -> None:
         """Close the connections of the engine in this process."""
-        for member in (serving._member, *serving._impatient.values()):
-            if member is not None and isinstance(member.broker, PostgreSQLStreams):
+        for member in serving._members.values():
+            if isinstance(member.broker, PostgreSQLStreams):
                 database = member.broker._database
                 assert isinstance(database, BlockingDatabase)
                 database.close()

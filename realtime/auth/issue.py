@@ -56,7 +56,7 @@ def connection_token(
     return _sign(options, claims, ttl, info)
 
 
-class SubscriptionOptions(TypedDict, total=False):
+class SubscriptionTokenOptions(TypedDict, total=False):
     """Options of subscription tokens."""
 
     ttl: float | None
@@ -76,7 +76,7 @@ class SubscriptionOptions(TypedDict, total=False):
 
 
 def subscription_token(
-    config: Config, client: str, channel: str, **options: Unpack[SubscriptionOptions]
+    config: Config, client: str, channel: str, **options: Unpack[SubscriptionTokenOptions]
 ) -> str:
     """Sign a subscription token. See `realtime.tokens.subscription_token`."""
     kept = {"eto": True} if options.get("keep_subscription") else {}
@@ -84,7 +84,7 @@ def subscription_token(
 
 
 def user_subscription_token(
-    config: Config, user: str, channel: str, **options: Unpack[SubscriptionOptions]
+    config: Config, user: str, channel: str, **options: Unpack[SubscriptionTokenOptions]
 ) -> str:
     """Sign a subscription token for a user ID. See `realtime.tokens.user_subscription_token`."""
     if options.get("keep_subscription"):
@@ -94,7 +94,7 @@ def user_subscription_token(
 
 
 def _subscription_token(
-    config: Config, claims: dict[str, Any], channel: str, options: SubscriptionOptions
+    config: Config, claims: dict[str, Any], channel: str, options: SubscriptionTokenOptions
 ) -> str:
     claims["channel"] = channel
     if (data := options.get("data")) is not None:

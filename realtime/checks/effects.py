@@ -28,6 +28,30 @@ class Need(NamedTuple):
     hint: str
 
 
+def _value(options: Config | ChannelOptions, name: str) -> Any:
+    return options.value_of(name) if isinstance(options, Config) else getattr(options, name)
+
+
+def _is_on(option: str) -> Condition:
+    return lambda options, _: _value(options, option)
+
+
+def _is_off(option: str) -> Condition:
+    return lambda options, _: not _value(options, option)
+
+
+def _with(options: str, switch: str) -> Need:
+    return Need(options, _is_off(switch), f"{switch} is off", f"Turn {switch} on")
+
+
+def _without(options: str, switch: str) -> Need:
+    return Need(options, _is_on(switch), f"{switch} is on", f"Turn {switch} off")
+
+
+def _where_set(options: str, other: str) -> Need:
+    return Need(options, _is_off(other), f"{other} is not set", f"Set {other}")
+
+
 OF_CHANNELS = (
     Need(
         "allow_recovery allow_positioning force_positioning force_recovery_mode"
@@ -37,12 +61,10 @@ OF_CHANNELS = (
         "no history is kept",
         "Set history_size and history_lifetime",
     ),
-    Need(
+    _with(
         "allow_presence_for_client allow_presence_for_subscriber allow_presence_for_anonymous"
         " presence_disable_for_client",
-        lambda o, c: not o.presence,
-        "presence is off",
-        "Turn presence on",
+        "presence",
     ),
     Need(
         "allow_history_for_anonymous",
@@ -66,12 +88,7 @@ OF_CHANNELS = (
         "no client may publish",
         "Turn publish (or allow_publish_for_subscriber) on",
     ),
-    Need(
-        "force_push_join_leave",
-        lambda o, c: not o.join_leave,
-        "join_leave is off",
-        "Turn join_leave on",
-    ),
+    _with("force_push_join_leave", "join_leave"),
     Need(
         "auto_cache_recover",
         lambda o, c: o.force_recovery_mode != "cache",
@@ -88,14 +105,6 @@ OF_CHANNELS = (
 
 _NO_CONNECTION_KEY = "there is no key of connection tokens"
 _SET_KEY = "Set token_hmac_secret_key or another key"
-
-
-def _has(option: str) -> Condition:
-    return lambda c, _: c.value_of(option)
-
-
-def _lacks(option: str) -> Condition:
-    return lambda c, _: not c.value_of(option)
 
 
 def _is_nowhere(option: str) -> Condition:
@@ -118,11 +127,9 @@ OF_THE_SERVICE = (
         "channel_user_boundary is empty",
         "Set channel_user_boundary",
     ),
-    Need(
+    _with(
         "user_personal_channel_namespace user_personal_single_connection",
-        lambda c, _: not c.user_subscribe_to_personal,
-        "user_subscribe_to_personal is off",
-        "Turn user_subscribe_to_personal on",
+        "user_subscribe_to_personal",
     ),
     Need(
         "token_audience token_audience_regex token_issuer token_issuer_regex token_user_id_claim"
@@ -155,11 +162,8 @@ OF_THE_SERVICE = (
         "Set subscription_token_hmac_secret_key or another key of them",
     ),
     *(
-        Need(
-            f"{prefix}_hmac_previous_secret_key_valid_until",
-            _lacks(f"{prefix}_hmac_previous_secret_key"),
-            f"{prefix}_hmac_previous_secret_key is not set",
-            f"Set {prefix}_hmac_previous_secret_key",
+        _where_set(
+            f"{prefix}_hmac_previous_secret_key_valid_until", f"{prefix}_hmac_previous_secret_key"
         )
         for prefix in ("token", "subscription_token")
     ),
@@ -167,30 +171,18 @@ OF_THE_SERVICE = (
         Need(
             f"{prefix}_hmac_secret_key {prefix}_hmac_previous_secret_key {prefix}_rsa_public_key"
             f" {prefix}_ecdsa_public_key",
-            _has(f"{prefix}_jwks_public_endpoint"),
+            _is_on(f"{prefix}_jwks_public_endpoint"),
             f"with {prefix}_jwks_public_endpoint, only keys of that set are accepted",
             f"Remove {prefix}_jwks_public_endpoint",
         )
         for prefix in ("token", "subscription_token")
     ),
-    Need(
-        "api_error_mode api_insecure",
-        lambda c, _: c.api_disable,
-        "api_disable is on",
-        "Turn api_disable off",
-    ),
-    Need(
+    _without("api_error_mode api_insecure", "api_disable"),
+    _with(
         "admin_password admin_insecure admin_name admin_accent admin_insecure_in_production",
-        lambda c, _: not c.admin,
-        "admin is off",
-        "Turn admin on",
+        "admin",
     ),
-    Need(
-        "admin_insecure_in_production",
-        lambda c, _: c.admin and not c.admin_insecure,
-        "admin_insecure is off",
-        "Turn admin_insecure on",
-    ),
+    _with("admin_insecure_in_production", "admin_insecure"),
     Need(
         "memory_history_meta_ttl",
         lambda c, _: uses_redis(c),
@@ -223,30 +215,15 @@ OF_THE_SERVICE = (
         "connections to Redis have no TLS",
         "Turn redis_tls on",
     ),
-    Need(
-        "redis_sentinel_password",
-        lambda c, _: not c.redis_sentinels,
-        "redis_sentinels is not set",
-        "Set redis_sentinels",
-    ),
-    Need(
-        "redis_wait_timeout",
-        lambda c, _: not c.redis_wait_replicas,
-        "redis_wait_replicas is 0",
-        "Set redis_wait_replicas",
-    ),
+    _where_set("redis_sentinel_password", "redis_sentinels"),
+    _where_set("redis_wait_timeout", "redis_wait_replicas"),
     Need(
         "typed_channels",
         lambda c, _: c.types is None,
         "no typed channel is declared",
         "Declare one with realtime.channel",
     ),
-    Need(
-        "websocket_handler_prefix",
-        lambda c, _: c.websocket_disable,
-        "websocket_disable is on",
-        "Turn websocket_disable off",
-    ),
+    _without("websocket_handler_prefix", "websocket_disable"),
     Need(
         "websocket_message_size_limit",
         lambda c, _: c.websocket_disable and c.sockjs_disable and not c.uni_websocket,
@@ -259,19 +236,12 @@ OF_THE_SERVICE = (
         "uni_http_stream and uni_sse are off",
         "Turn one of them on",
     ),
-    Need(
-        "sockjs_handler_prefix sockjs_iframe sockjs_heartbeat_delay",
-        lambda c, _: c.sockjs_disable,
-        "sockjs_disable is on",
-        "Turn sockjs_disable off",
+    _without(
+        "sockjs_handler_prefix sockjs_iframe sockjs_heartbeat_delay sockjs_url sockjs_integrity",
+        "sockjs_disable",
     ),
-    Need(
-        "sockjs_url sockjs_integrity",
-        lambda c, _: c.sockjs_disable or not c.sockjs_iframe,
-        "there is no iframe page",
-        "Turn sockjs_iframe on",
-    ),
-    Need("health_handler_prefix", lambda c, _: not c.health, "health is off", "Turn health on"),
+    _with("sockjs_url sockjs_integrity", "sockjs_iframe"),
+    _with("health_handler_prefix", "health"),
     Need(
         "metrics_handler_prefix",
         lambda c, _: not c.serves_metrics,
@@ -279,11 +249,9 @@ OF_THE_SERVICE = (
         "Set metrics_key or metrics_addresses",
     ),
     *(
-        Need(
+        _where_set(
             " ".join(name for name in _OF_ENDPOINTS if name.startswith(f"proxy_{kind}_")),
-            _lacks(f"proxy_{kind}_endpoint"),
-            f"proxy_{kind}_endpoint is not set",
-            f"Set proxy_{kind}_endpoint",
+            f"proxy_{kind}_endpoint",
         )
         for kind in PROXIES
     ),
@@ -343,9 +311,7 @@ def _missing(
     found: dict[str, Need] = {}
     for need in needs:
         for name in need.options.split():
-            value = (
-                options.value_of(name) if isinstance(options, Config) else getattr(options, name)
-            )
+            value = _value(options, name)
             is_on = name in given and value and value != fields[name].default
             if is_on and need.is_missing(options, config):
                 found.setdefault(name + place, need)

@@ -6,19 +6,18 @@ The docstring of a check says what its id reports: the table in docs/options.md 
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import TypeAlias
 
 from django.core import checks
 from django.core.checks import CheckMessage
 
 from realtime.config.options import ChannelOptions, Config
+from realtime.config.problems import Found as Found
+from realtime.config.problems import with_hints
 from realtime.config.sources import Report
 
 Check: TypeAlias = Callable[[Report], list[CheckMessage]]
-Found: TypeAlias = Iterable[str | tuple[str, str]]
-"""The texts of messages. A text whose hint is its own comes with it."""
-
 CHECKS: list[Check] = []
 """The checks of the options, in the order of their messages."""
 
@@ -35,7 +34,7 @@ def check(message_id: str, hint: str = "") -> Callable[[Callable[[Report], Found
     def decorate(find: Callable[[Report], Found]) -> Check:
         @functools.wraps(find)
         def run(report: Report) -> list[CheckMessage]:
-            pairs = ((each, hint) if isinstance(each, str) else each for each in find(report))
+            pairs = with_hints(find(report), hint)
             return [kind(text, hint=its_hint, id=message_id) for text, its_hint in pairs]
 
         CHECKS.append(run)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import logging
 import time
 import uuid
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext
 from itertools import count
 
@@ -25,9 +25,6 @@ from realtime.cluster.control import (
     ControlMessage,
     DisconnectSome,
     DisconnectUser,
-    EndAuthSession,
-    RefreshSome,
-    SubscribeSome,
     UnblockUser,
     Unsubscribe,
     UnsubscribeSome,
@@ -100,6 +97,8 @@ class Member:
         self.counters = Counters()
         self.outage = Outage()
         """Failures of commands and subscriptions because the engine is away."""
+        self._now: Callable[[], float] = time.monotonic
+        self._pause: Callable[[float], Awaitable[None]] = _pause
         self.on_wake_up: Callable[[], object] = bool
         """Wakes the relay of this process, when the node subscribes to wake-ups."""
         self._publications = count(1)
@@ -190,21 +189,11 @@ class Member:
         uid = f"{self._uid_prefix}{next(self._publications):x}" if options.keeps_history else ""
         return Publication(data, info, 0, uid, tags)
 
-    async def positions(
-        self, channels: Sequence[ChannelName], at: int | None = None
-    ) -> list[StreamPosition]:
-        """Return the top position of each channel; see `Streams.positions`."""
-        return await self.broker.positions(channels, at)
-
     async def wake_relays(self) -> None:
         """Wake the relays of pending publications at every node; raises EngineUnavailable."""
         await self.broker.publish(Outgoing(PENDING, Publication(NOTHING), INTERNAL_OPTIONS))
 
     # control messages; all raise EngineUnavailable when they cannot be sent
-
-    async def subscribe_some(self, message: SubscribeSome) -> None:
-        """Subscribe connections to a channel."""
-        await self.send_control(message)
 
     async def unsubscribe_user(
         self, user: UserID, channel: ChannelName, *, client: ClientID = "", session: str = ""
@@ -252,33 +241,6 @@ class Member:
                 keep=tuple(keep),
             )
         await self.send_control(message)
-
-    async def refresh_user(
-        self,
-        user: UserID,
-        expires_at: float | None,
-        info: Payload | None = None,
-        *,
-        client: ClientID = "",
-        session: str = "",
-    ) -> None:
-        """Set when a user's connections expire. `client` and `session` as `unsubscribe_user`.
-
-        Args:
-            expires_at: Unix seconds; a past time closes them, None ends their expiry.
-            info: their connection info; None: it stays as it is.
-        """
-        text = None if info is None else info.raw.decode()
-        await self.send_control(
-            RefreshSome(user=user, client=client, session=session, expires_at=expires_at, info=text)
-        )
-
-    async def end_auth_session(
-        self, user: UserID, auth_session: str, disconnect: Disconnect | None = None
-    ) -> None:
-        """Close a user's connections of one auth session; "" refreshes those of all of them."""
-        code = (disconnect or DisconnectForced()).code
-        await self.send_control(EndAuthSession(user, auth_session, code))
 
     async def block_user(self, user: UserID, until: float) -> None:
         """Close a user's connections at every node, and refuse new ones.
@@ -371,9 +333,6 @@ class Member:
         """Answer a survey for this process; None if it serves no clients."""
         return None
 
-    def _now(self) -> float:
-        return time.monotonic()
 
-    async def _pause(self, seconds: float) -> None:
-        """Wait, blocking the thread: it has no event loop that others could use."""
-        time.sleep(seconds)
+async def _pause(seconds: float) -> None:
+    time.sleep(seconds)

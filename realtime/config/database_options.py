@@ -6,14 +6,12 @@ Pure: makes no connection. Messages show no URL, which may hold a password.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 
-from realtime.config.options import Config, Problem
+from realtime.config.options import Config
+from realtime.config.problems import Found, OptionRules
 
 POSTGRESQL = "postgresql"
 """The name of the engine."""
-
-DEFAULT_ALIAS = "default"
 
 LONGEST_CHANNEL = 1000
 """Bytes. An entry of an index has 2704, with the ID of a user beside the name."""
@@ -39,48 +37,45 @@ def days_kept(config: Config) -> int:
     return int(longest // 86_400) + 2
 
 
-def problems(config: Config) -> Iterator[Problem]:
-    """Yield every mistake in the options of the PostgreSQL engine."""
+rules: OptionRules[[Config]] = OptionRules()
+"""Rules about the options of the PostgreSQL engine."""
+
+
+@rules("E062")
+def _problems(config: Config) -> Found:
     for name in ("database_url", "database_notify_url"):
         if (url := getattr(config, name)) and not url.startswith(_SCHEMES):
-            yield Problem(
-                "E062",
+            yield (
                 f"{name} does not begin with postgresql://.",
                 "Write postgresql://user:password@host:port/database.",
             )
     if config.database and config.database_url:
-        yield Problem(
-            "E062",
+        yield (
             "Both database and database_url name a database.",
             "Remove one of them.",
         )
     if config.database_poll and config.database_notify_url:
-        yield Problem(
-            "E062",
+        yield (
             "database_poll has no use with database_notify_url, past which nodes listen.",
             "Remove one of them.",
         )
     if config.database_poll > POLL_MAX:
-        yield Problem(
-            "E062",
+        yield (
             f"database_poll must be at most {POLL_MAX:g}.",
             "What nodes look for is kept for a minute.",
         )
     if not 0 < config.channel_max_length <= LONGEST_CHANNEL and uses_postgresql(config):
-        yield Problem(
-            "E062",
+        yield (
             f"channel_max_length must be from 1 to {LONGEST_CHANNEL} with the PostgreSQL engine.",
             "Its indexes and notifications have no room for longer names.",
         )
     if not _SCHEMA.fullmatch(config.database_schema):
-        yield Problem(
-            "E062",
+        yield (
             f"database_schema {config.database_schema!r} is not a name.",
             "Use up to 63 lower-case letters, digits and underscores.",
         )
     if 0 < config.database_history_meta_ttl < META_TTL_MIN:
-        yield Problem(
-            "E062",
+        yield (
             f"database_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
             "Otherwise the service forgets the offset of a channel before clients are back.",
         )

@@ -22,12 +22,14 @@ from realtime.config.nested_names import (
     CLOSED,
     OFF,
     OPTIONS,
+    PROXY_PATHS,
     SECTIONS,
     SWITCHED,
     UNSUPPORTED,
     UNUSED,
 )
-from realtime.config.options import Problem, find_option
+from realtime.config.options import find_option
+from realtime.config.problems import Problem
 
 Kind: TypeAlias = Literal["option", "unused", "unsupported", "unknown"]
 
@@ -90,10 +92,8 @@ def _leaves(content: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, A
 def _translate(path: str, value: Any, translation: Translation) -> None:
     if path in OPTIONS:
         _set(path, OPTIONS[path], _converted(path, value), translation)
-    elif path in _PROXY_SWITCHES:
-        translation.file_options.append(FileOption(path, "option", _PROXY_SWITCHES[path]))
-    elif path in _PROXY_HEADERS:
-        translation.file_options.append(FileOption(path, "option", _PROXY_HEADERS[path]))
+    elif option := _PROXY_SWITCHES.get(path) or _PROXY_HEADERS.get(path):
+        translation.file_options.append(FileOption(path, "option", option))
     elif find_option(path):
         _set(path, path, value, translation)
     elif path not in UNUSED and (reason := _found(path, UNSUPPORTED)):
@@ -219,12 +219,8 @@ _PROXY_SWITCHES: Mapping[str, str] = {
     "rpc.without_namespace.proxy_enabled": "proxy_rpc_endpoint",
 }
 """Switch in the file → the option that has no value where it is off."""
-_PROXY_HEADERS: Mapping[str, str] = {
-    "client.proxy.connect.http_headers": "proxy_connect_http_headers",
-    "client.proxy.refresh.http_headers": "proxy_refresh_http_headers",
-    "channel.proxy.subscribe.http_headers": "proxy_subscribe_http_headers",
-    "channel.proxy.publish.http_headers": "proxy_publish_http_headers",
-    "rpc.proxy.http_headers": "proxy_rpc_http_headers",
+_PROXY_HEADERS = {
+    f"{path}.http_headers": f"proxy_{kind}_http_headers" for kind, path in PROXY_PATHS
 }
 """List in the file → option. A proxy gets no other headers, and none without a list."""
 

@@ -20,29 +20,44 @@ SECTIONS = frozenset(
 """Keys whose value is an object in a nested file, and in no other."""
 
 _TOKEN = [each.name for each in fields(TokenOptions) if each.metadata]
-_CLIENT = """
-    channel_limit user_connection_limit queue_max_size expired_close_delay expired_sub_close_delay
-    stale_close_delay channel_position_check_delay history_max_publication_limit
-    recovery_max_publication_limit insecure connect_include_server_time connection_limit
-    connection_rate_limit
+_SAME_NAMES = """
+    admin.enabled admin.password admin.secret admin.insecure
+    channel.max_length channel.private_prefix channel.namespace_boundary channel.user_boundary
+    channel.user_separator
+    client.channel_limit client.user_connection_limit client.queue_max_size
+    client.expired_close_delay client.expired_sub_close_delay client.stale_close_delay
+    client.channel_position_check_delay client.history_max_publication_limit
+    client.recovery_max_publication_limit client.insecure client.connect_include_server_time
+    client.connection_limit client.connection_rate_limit
+    engine.redis.connect_timeout engine.redis.db engine.redis.password engine.redis.prefix
+    engine.redis.sentinel_password engine.redis.tls.enabled
+    health.enabled health.handler_prefix
+    websocket.handler_prefix websocket.message_size_limit
 """.split()  # noqa: SIM905 - read as words
-_CHANNEL = ("max_length", "private_prefix", "namespace_boundary", "user_boundary", "user_separator")
-_PROXIES = (
+"""Paths that are the name of the option; see `_flat`."""
+
+PROXY_PATHS = (
     ("connect", "client.proxy.connect"),
     ("refresh", "client.proxy.refresh"),
     ("subscribe", "channel.proxy.subscribe"),
     ("publish", "channel.proxy.publish"),
     ("rpc", "rpc.proxy"),
 )
+"""Kinds of proxies, and their paths in the file."""
 _TRANSPORTS = ("http_stream", "sse", "uni_http_stream", "uni_sse", "uni_websocket")
+
+
+def _flat(path: str) -> str:
+    """Return the name that versions with flat names have for a path."""
+    return path.removeprefix("engine.").replace(".", "_")
+
 
 OPTIONS: Mapping[str, str] = {
     **{f"client.token.{name}": f"token_{name}" for name in _TOKEN},
     **{f"client.subscription_token.{name}": f"subscription_token_{name}" for name in _TOKEN},
     "client.subscription_token.enabled": "separate_subscription_token_config",
     "client.disallow_anonymous_connection_tokens": "disallow_anonymous_connection_tokens",
-    **{f"client.{name}": f"client_{name}" for name in _CLIENT},
-    **{f"channel.{name}": f"channel_{name}" for name in _CHANNEL},
+    **{path: _flat(path).removesuffix("_enabled") for path in _SAME_NAMES},
     **{f"{name}.enabled": name for name in _TRANSPORTS},
     "client.allowed_origins": "allowed_origins",
     "client.allow_anonymous_connect_without_token": "client_anonymous",
@@ -60,32 +75,18 @@ OPTIONS: Mapping[str, str] = {
     "http_api.insecure": "api_insecure",
     "http_api.disabled": "api_disable",
     "http_api.error_mode": "api_error_mode",
-    "admin.enabled": "admin",
-    "admin.password": "admin_password",
-    "admin.secret": "admin_secret",
-    "admin.insecure": "admin_insecure",
     "websocket.disabled": "websocket_disable",
-    "websocket.handler_prefix": "websocket_handler_prefix",
-    "websocket.message_size_limit": "websocket_message_size_limit",
-    "health.enabled": "health",
-    "health.handler_prefix": "health_handler_prefix",
     "node.name": "name",
     "engine.type": "engine",
     "engine.redis.address": "redis_url",
     "engine.redis.cluster_address": "redis_cluster_addrs",
-    "engine.redis.password": "redis_password",
-    "engine.redis.db": "redis_db",
-    "engine.redis.prefix": "redis_prefix",
-    "engine.redis.tls.enabled": "redis_tls",
     "engine.redis.tls.insecure_skip_verify": "redis_tls_skip_verify",
     "engine.redis.sentinel_address": "redis_sentinels",
     "engine.redis.sentinel_master_name": "redis_master_name",
-    "engine.redis.sentinel_password": "redis_sentinel_password",
-    "engine.redis.connect_timeout": "redis_connect_timeout",
     "engine.redis.io_timeout": "redis_read_timeout",
     **{
         f"{path}.{name}": f"proxy_{kind}_{name}"
-        for kind, path in _PROXIES
+        for kind, path in PROXY_PATHS
         for name in ("endpoint", "timeout", "emulated_headers", "include_connection_meta")
         if (kind, name) != ("connect", "include_connection_meta")
     },
@@ -175,11 +176,6 @@ CHANNEL_UNSUPPORTED: Mapping[str, str] = {
     "map": NOT_OFFERED,
     "shared_poll": NOT_OFFERED,
 }
-
-
-def _flat(path: str) -> str:
-    """Return the name that versions with flat names have for a path."""
-    return path.removeprefix("engine.").replace(".", "_")
 
 
 _FLAT_UNUSED = {**{_flat(path): why for path, why in UNUSED.items()}, **CHANNEL_UNUSED, **NOT_USED}

@@ -16,34 +16,16 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import Field, dataclass, field, fields
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any
 
-from realtime.config.channel_options import CHANNEL_OPTION_FIELDS, ChannelOptions
+from realtime.config.channel_options import CHANNEL_OPTION_FIELDS as CHANNEL_OPTION_FIELDS
+from realtime.config.channel_options import ChannelOptions as ChannelOptions
 from realtime.config.channel_types import ChannelTypes
 from realtime.config.fields import as_comma_list, as_text, option, seconds
 from realtime.config.limit_options import LimitOptions
 from realtime.config.names import option_of
 from realtime.config.proxy_options import PROXIES, ProxyOptions
 from realtime.config.token_options import TokenOptions
-
-__all__ = [
-    "CHANNEL_OPTION_FIELDS",
-    "CONFIG_FIELDS",
-    "ChannelOptions",
-    "Config",
-    "Problem",
-    "config_of",
-    "find_option",
-]
-
-
-class Problem(NamedTuple):
-    """A mistake in the options. `id`: the ID of the system check that reports it, as "E001"."""
-
-    id: str
-    message: str
-    hint: str
-
 
 SOCKJS_URL = "https://cdn.jsdelivr.net/npm/sockjs-client@1/dist/sockjs.min.js"
 SOCKJS_SCRIPT = (

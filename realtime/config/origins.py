@@ -40,23 +40,13 @@ def is_allowed(origin: str | None, patterns: Iterable[str] | None) -> bool:
     if len(origin) > MAX_ORIGIN_LENGTH:
         return False
     origin = origin.lower()
-    return any(_compile(pattern).match(origin) for pattern in patterns)
-
-
-def check_pattern(pattern: str) -> None:
-    """Check that a pattern can be used.
-
-    Raises:
-        ValueError: a bracket or brace is not closed, a range runs backwards, or the pattern
-            has more than `MAX_ALTERNATIVES` combinations of alternatives.
-    """
-    _compile(pattern)
+    return any(compiled(pattern).match(origin) for pattern in patterns)
 
 
 def is_pattern(pattern: str) -> bool:
     """Return whether a pattern can be used."""
     try:
-        check_pattern(pattern)
+        compiled(pattern)
     except ValueError:
         return False
     return True
@@ -76,11 +66,15 @@ def frame_ancestors(pattern: str) -> list[str]:
 
 
 @lru_cache(maxsize=256)
-def _compile(pattern: str) -> re.Pattern[str]:
+def compiled(pattern: str) -> re.Pattern[str]:
     """Return a pattern as one regular expression.
 
     Matching is linear in the Origin, which comes from strangers: fnmatch puts the text between
     two stars into an atomic group, so it is found once and never searched for again.
+
+    Raises:
+        ValueError: a bracket or brace is not closed, a range runs backwards, or the pattern
+            has more than `MAX_ALTERNATIVES` combinations of alternatives.
     """
     try:
         globs = _expand(iter(_TOKEN.findall(pattern)))

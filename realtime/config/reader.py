@@ -28,10 +28,10 @@ from realtime.config.options import (
     CONFIG_FIELDS,
     ChannelOptions,
     Config,
-    Problem,
     config_of,
     find_option,
 )
+from realtime.config.problems import Problem
 from realtime.payload import is_text
 
 NAMESPACE_NAME = re.compile(r"[-a-zA-Z0-9_]{2,}")
@@ -90,7 +90,7 @@ class _Reader:
                 reason = FLAT_UNSUPPORTED.get(name, "")
                 self._not_an_option(name, value, "", reason, why_unused(name), hint)
         channel = ChannelOptions(**channel_values)
-        self.problems.extend(rules.check_channel("the top level", channel))
+        self.problems.extend(rules.of_channels.problems("the top level", channel))
         namespaces = self._read_namespaces(options.get("namespaces"))
         config = config_of(values, channel=channel, namespaces=namespaces)
         self.problems.extend(rules.check(config))
@@ -167,7 +167,7 @@ class _Reader:
                 reason, unused = CHANNEL_UNSUPPORTED.get(key, ""), CHANNEL_UNUSED.get(key, "")
                 self._not_an_option(key, value, f" in namespace {name!r}", reason, unused, hint)
         options = ChannelOptions(**values)
-        self.problems.extend(rules.check_channel(f"namespace {name!r}", options))
+        self.problems.extend(rules.of_channels.problems(f"namespace {name!r}", options))
         return options
 
     def _not_an_option(

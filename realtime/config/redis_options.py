@@ -10,11 +10,11 @@ host with several ports, this service wants as many hosts as ports.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from urllib.parse import urlsplit
 
 from realtime.config.database_options import POSTGRESQL
-from realtime.config.options import Config, Problem
+from realtime.config.options import Config
+from realtime.config.problems import Found, OptionRules
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
@@ -94,44 +94,35 @@ def hosts(config: Config) -> list[dict[str, object]]:
     return [{"host": name, "port": port, **common} for name, port in zip(names, ports, strict=True)]
 
 
-def problems(config: Config) -> Iterator[Problem]:
-    """Yield every mistake in the options of the engine."""
+rules: OptionRules[[Config]] = OptionRules()
+"""Rules about the options of the engine."""
+
+
+@rules(
+    "E013",
+    "Write memory, redis, postgresql or dummy, or leave it empty: redis if the options name one,"
+    " else memory.",
+)
+def _engine_problems(config: Config) -> Found:
     if config.engine not in ENGINES:
-        yield Problem(
-            "E013",
-            f"Unknown engine {config.engine!r}.",
-            "Write memory, redis, postgresql or dummy, or leave it empty: redis if the options name"
-            " one, else memory.",
-        )
+        yield f"Unknown engine {config.engine!r}."
+
+
+@rules("E018", "Set engine to redis, or remove channel_layer.")
+def _layer_problems(config: Config) -> Found:
     if config.engine == "memory" and config.channel_layer:
-        yield Problem(
-            "E018",
-            "channel_layer has no effect with the memory engine.",
-            "Set engine to redis, or remove channel_layer.",
-        )
-    yield from _url_problems(config)
-    yield from _host_problems(config)
-    yield from _sentinel_problems(config)
-    yield from _meta_ttl_problems(config)
-    yield from _cluster_problems(config)
-    yield from _partition_problems(config)
-    if config.redis_wait_replicas and config.redis_wait_timeout >= config.redis_read_timeout:
-        yield Problem(
-            "E028",
-            "redis_wait_timeout is not less than redis_read_timeout.",
-            "Redis answers nothing else on that connection while it waits.",
-        )
+        yield "channel_layer has no effect with the memory engine."
 
 
-def _url_problems(config: Config) -> Iterator[Problem]:
+@rules(
+    "E014",
+    "Write redis://[:password@]host[:port][/db], rediss:// for TLS, or unix:///path; commas"
+    " separate shards; in a password , is %2C and # is %23.",
+)
+def _url_problems(config: Config) -> Found:
     for number, url in enumerate(_items(config.redis_url), 1):
         if mistake := _url_mistake(url):
-            yield Problem(
-                "E014",
-                f"URL {number} of redis_url {mistake}.",
-                "Write redis://[:password@]host[:port][/db], rediss:// for TLS, or"
-                " unix:///path; commas separate shards; in a password , is %2C and # is %23.",
-            )
+            yield f"URL {number} of redis_url {mistake}."
 
 
 def _url_mistake(url: str) -> str | None:
@@ -153,48 +144,44 @@ def _url_mistake(url: str) -> str | None:
     return None
 
 
-def _host_problems(config: Config) -> Iterator[Problem]:
+@rules("E015")
+def _host_problems(config: Config) -> Found:
     for number, name in enumerate(_items(config.redis_host), 1):
         if not _HOST.fullmatch(name):
-            yield Problem(
-                "E015",
+            yield (
                 f"Host {number} of redis_host is not a name or an address.",
                 "The port belongs in redis_port, a URL in redis_url.",
             )
     ports = _items(config.redis_port)
     for number, port in enumerate(ports, 1):
         if not _is_port(port):
-            yield Problem(
-                "E015",
+            yield (
                 f"Port {number} of redis_port is not a port.",
                 "Ports are numbers from 1 to 65535, separated by commas.",
             )
     count = len(_items(config.redis_host)) or 1
     if len(ports) > 1 and len(ports) != count:
-        yield Problem(
-            "E015",
+        yield (
             f"redis_port has {len(ports)} ports and redis_host {count} host(s).",
             "Give one port for all hosts, or one for each.",
         )
 
 
-def _sentinel_problems(config: Config) -> Iterator[Problem]:
+@rules("E016")
+def _sentinel_problems(config: Config) -> Found:
     if config.redis_sentinels and not config.redis_master_name:
-        yield Problem(
-            "E016",
+        yield (
             "redis_sentinels needs redis_master_name.",
             "Set it to the name under which the Sentinels watch the master.",
         )
     if config.redis_master_name and not config.redis_sentinels:
-        yield Problem(
-            "E016",
+        yield (
             "redis_master_name needs redis_sentinels.",
             "Set it to the addresses of the Sentinels, or remove redis_master_name.",
         )
     if config.redis_url and config.redis_sentinels:
         # one of them would have no effect, without a warning
-        yield Problem(
-            "E016",
+        yield (
             "Both redis_url and redis_sentinels name a Redis.",
             "Remove one. With Sentinels, use redis_password and redis_db.",
         )
@@ -202,36 +189,31 @@ def _sentinel_problems(config: Config) -> Iterator[Problem]:
         try:
             _address(item)
         except ValueError:
-            yield Problem(
-                "E016",
+            yield (
                 f"Address {number} of redis_sentinels is not host:port.",
                 "For example 10.0.0.1:26379,10.0.0.2:26379; IPv6 as [::1]:26379.",
             )
     if not all(_items(config.redis_master_name)):
-        yield Problem(
-            "E016",
+        yield (
             "A name in redis_master_name is empty.",
             "Each name is a shard; separate several by commas.",
         )
 
 
-def _meta_ttl_problems(config: Config) -> Iterator[Problem]:
+@rules("E017", "Otherwise the service forgets the offset of a channel before clients are back.")
+def _meta_ttl_problems(config: Config) -> Found:
     if 0 < config.redis_history_meta_ttl < META_TTL_MIN:
-        yield Problem(
-            "E017",
-            f"redis_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
-            "Otherwise the service forgets the offset of a channel before clients are back.",
-        )
+        yield f"redis_history_meta_ttl must be at least {META_TTL_MIN}, or 0."
 
 
-def _cluster_problems(config: Config) -> Iterator[Problem]:
+@rules("E054")
+def _cluster_problems(config: Config) -> Found:
     if not config.redis_cluster_addrs:
         return
     elsewhere = ("redis_url", "redis_host", "redis_sentinels")
     if named := [name for name in elsewhere if getattr(config, name)]:
         # one of them would have no effect, without a warning
-        yield Problem(
-            "E054",
+        yield (
             f"Both redis_cluster_addrs and {named[0]} name a Redis.",
             "Remove one of them.",
         )
@@ -239,23 +221,20 @@ def _cluster_problems(config: Config) -> Iterator[Problem]:
     mistakes = {item: mistake for item in items if (mistake := _cluster_mistake(item))}
     for number, item in enumerate(items, 1):
         if item in mistakes:
-            yield Problem(
-                "E054",
+            yield (
                 f"Address {number} of redis_cluster_addrs {mistakes[item]}.",
                 "For example 10.0.0.1:6379,10.0.0.2:6379, or URLs as in redis_url.",
             )
     for number, item in enumerate(others, 2):
         if not mistakes and "://" in item and _common(item, config) != _common(first, config):
             # what it says would have no effect, without a warning
-            yield Problem(
-                "E054",
+            yield (
                 f"Address {number} of redis_cluster_addrs has another user, password, TLS or"
                 " options than the first.",
                 "The first address says them for all servers: give the others as host:port.",
             )
     if config.redis_db:
-        yield Problem(
-            "E054",
+        yield (
             "redis_db is set, and a Redis Cluster has no databases but 0.",
             "Remove redis_db.",
         )
@@ -282,27 +261,31 @@ def _common(item: str, config: Config) -> tuple[str, str, str]:
     return scheme, parts.netloc.rpartition("@")[0], parts.query
 
 
-def _partition_problems(config: Config) -> Iterator[Problem]:
+@rules("E053")
+def _partition_problems(config: Config) -> Found:
     if not config.redis_partitions and not is_cluster(config):
         return
     if config.redis_partitions > PARTITIONS_MAX:
-        yield Problem(
-            "E053",
+        yield (
             f"redis_partitions must be at most {PARTITIONS_MAX}.",
             "128 spreads evenly over dozens of servers.",
         )
     if len(_items(config.redis_url or config.redis_master_name or config.redis_host)) > 1:
-        yield Problem(
-            "E053",
+        yield (
             "redis_partitions has no use with several shards.",
             "Name one address, behind which there is a cluster, or remove redis_partitions.",
         )
     if "{" in config.redis_prefix:
-        yield Problem(
-            "E053",
+        yield (
             "redis_prefix has a brace, and a cluster would take what follows for the hash tag.",
             "Remove the brace. Keys of the old prefix stay in Redis: see docs/redis.md.",
         )
+
+
+@rules("E028", "Redis answers nothing else on that connection while it waits.")
+def _wait_problems(config: Config) -> Found:
+    if config.redis_wait_replicas and config.redis_wait_timeout >= config.redis_read_timeout:
+        yield "redis_wait_timeout is not less than redis_read_timeout."
 
 
 def _items(text: str) -> list[str]:

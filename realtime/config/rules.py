@@ -14,7 +14,8 @@ from urllib.parse import urlsplit
 from realtime.config import database_options, limit_options, name_patterns, origins, redis_options
 from realtime.config.channel_options import PER_USER
 from realtime.config.expressions import compiled
-from realtime.config.options import ChannelOptions, Config, Problem
+from realtime.config.options import ChannelOptions, Config
+from realtime.config.problems import Found, OptionRules, Problem
 
 _SCRIPT_URL = re.compile(r"(?:https?://[^\s;,'\"/@\\]+)?/(?!/)[^\s;,'\"\\]*")
 """A script of another host, or of this site; it can be named in a content security policy."""
@@ -35,157 +36,133 @@ _MILLISECONDS = 10**11
 """Unix seconds of the year 5138; milliseconds of 1973."""
 
 
+of_channels: OptionRules[[str, ChannelOptions]] = OptionRules()
+"""Rules about the options of one place, the top level or a namespace, and its name for people."""
+
+of_the_service: OptionRules[[Config]] = OptionRules()
+"""Rules about the options of the whole service."""
+
+
 def check(config: Config) -> Iterator[Problem]:
     """Yield the mistakes in the options of the whole service."""
-    yield from _check_personal_channel(config)
-    yield from _check_presence_intervals(config)
-    yield from _check_ping_intervals(config)
-    yield from _check_origins(config)
-    yield from _check_expressions_of_tokens(config)
-    yield from _check_previous_keys(config)
-    yield from _check_paths(config)
-    yield from _check_sockjs_iframe(config)
-    yield from _check_endpoints(config)
-    yield from _check_metrics(config)
-    yield from _check_rates(config)
-    yield from redis_options.problems(config)
-    yield from database_options.problems(config)
+    yield from of_the_service.problems(config)
+    yield from redis_options.rules.problems(config)
+    yield from database_options.rules.problems(config)
 
 
-def check_channel(where: str, options: ChannelOptions) -> Iterator[Problem]:
-    """Yield the mistakes in the options of the top level, or of one namespace.
-
-    Args:
-        where: the place of the options, for people.
-        options: the options.
-    """
+@of_channels("E007", "Set both to more than 0, or turn history_recover off.")
+def _check_recovery(where: str, options: ChannelOptions) -> Found:
     if options.force_recovery and not options.keeps_history:
-        yield Problem(
-            "E007",
-            f"history_recover of {where} needs history_size and history_lifetime.",
-            "Set both to more than 0, or turn history_recover off.",
-        )
+        yield f"history_recover of {where} needs history_size and history_lifetime."
+
+
+@of_channels("E050")
+def _check_leave_delay(where: str, options: ChannelOptions) -> Found:
     if options.leave_delay and options.join_leave != PER_USER:
-        yield Problem(
-            "E050",
+        yield (
             f'leave_delay of {where} needs join_leave "user".',
             'Set join_leave to "user", or leave_delay to 0.',
         )
     elif options.leave_delay > MAX_LEAVE_DELAY:
-        yield Problem(
-            "E050",
+        yield (
             f"leave_delay of {where} must be at most {MAX_LEAVE_DELAY} seconds.",
             "It is the time that a reload of a page takes: some seconds.",
         )
-    yield from _check_name_pattern(where, options.channel_regex)
 
 
-def _check_name_pattern(where: str, expression: str) -> Iterator[Problem]:
-    if not expression:
-        return
+@of_channels("E044", f'pip install "{name_patterns.PACKAGE}"')
+def _check_package_of_patterns(where: str, options: ChannelOptions) -> Found:
+    if isinstance(_refusal_of(options.channel_regex), ImportError):
+        yield f"channel_regex of {where} needs the package google-re2."
+
+
+@of_channels(
+    "E041",
+    "It has the syntax of RE2; for example ^[a-z0-9-]+$. There are no (?=...), no references to"
+    " groups and no possessive repeats, and the end is $ or \\z, not \\Z.",
+)
+def _check_name_pattern(where: str, options: ChannelOptions) -> Found:
+    if isinstance(error := _refusal_of(options.channel_regex), re.error):
+        yield f"channel_regex of {where} is not a regular expression that can be used: {error}."
+
+
+def _refusal_of(expression: str) -> ImportError | re.error | None:
     try:
-        name_patterns.compiled(expression)
-    except ImportError:
-        yield Problem(
-            "E044",
-            f"channel_regex of {where} needs the package google-re2.",
-            f'pip install "{name_patterns.PACKAGE}"',
-        )
-    except re.error as error:
-        yield Problem(
-            "E041",
-            f"channel_regex of {where} is not a regular expression that can be used: {error}.",
-            "It has the syntax of RE2; for example ^[a-z0-9-]+$. There are no (?=...), no"
-            " references to groups and no possessive repeats, and the end is $ or \\z, not \\Z.",
-        )
+        if expression:
+            name_patterns.compiled(expression)
+    except (ImportError, re.error) as error:
+        return error
+    return None
 
 
-def _check_expression(name: str, expression: str) -> Iterator[Problem]:
-    try:
-        compiled(expression)
-    except (re.error, RecursionError, OverflowError) as error:
-        yield Problem(
-            "E041",
-            f"{name} is not a regular expression that can be used: {error}.",
-            "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.",
-        )
-
-
-def _check_expressions_of_tokens(config: Config) -> Iterator[Problem]:
-    for name in ("token_audience_regex", "token_issuer_regex"):
-        yield from _check_expression(name, config.value_of(name))
-
-
-def _check_personal_channel(config: Config) -> Iterator[Problem]:
+@of_the_service("E023")
+def _check_personal_channel(config: Config) -> Found:
     if not config.user_subscribe_to_personal:
         return
     if not config.channel_user_boundary:
-        yield Problem(
-            "E023",
+        yield (
             "user_subscribe_to_personal needs channel_user_boundary.",
             "Without a boundary, every client may subscribe to every personal channel.",
         )
     options = config.options_of_namespace(config.user_personal_channel_namespace)
     if options and options.allow_subscribe_for_client and not options.allow_user_limited_channels:
-        yield Problem(
-            "E023",
+        yield (
             "The namespace of the personal channels needs allow_user_limited_channels.",
             "Without it, every client may subscribe to every personal channel.",
         )
-    if options is None:
-        yield Problem(
-            "E008",
-            f"user_personal_channel_namespace {config.user_personal_channel_namespace!r}"
-            " is not configured.",
-            "Add it to namespaces.",
-        )
-    elif config.user_personal_single_connection and not options.presence:
-        yield Problem(
-            "E009",
-            "user_personal_single_connection needs presence in the personal channels.",
-            "Turn presence on at the top level or in user_personal_channel_namespace.",
-        )
 
 
-def _check_presence_intervals(config: Config) -> Iterator[Problem]:
+@of_the_service("E008", "Add it to namespaces.")
+def _check_personal_namespace(config: Config) -> Found:
+    name = config.user_personal_channel_namespace
+    if config.user_subscribe_to_personal and config.options_of_namespace(name) is None:
+        yield f"user_personal_channel_namespace {name!r} is not configured."
+
+
+@of_the_service("E009", "Turn presence on at the top level or in user_personal_channel_namespace.")
+def _check_single_connection(config: Config) -> Found:
+    options = config.options_of_namespace(config.user_personal_channel_namespace)
+    is_on = config.user_subscribe_to_personal and config.user_personal_single_connection
+    if is_on and options is not None and not options.presence:
+        yield "user_personal_single_connection needs presence in the personal channels."
+
+
+@of_the_service("E012", "Otherwise presence expires before the service refreshes it.")
+def _check_presence_intervals(config: Config) -> Found:
     if config.client_presence_expire_interval <= config.client_presence_ping_interval:
-        yield Problem(
-            "E012",
-            "client_presence_expire_interval must be more than client_presence_ping_interval.",
-            "Otherwise presence expires before the service refreshes it.",
-        )
+        yield "client_presence_expire_interval must be more than client_presence_ping_interval."
 
 
-def _check_ping_intervals(config: Config) -> Iterator[Problem]:
+@of_the_service("E040", "Otherwise the next ping is sent before the answer to the last one is due.")
+def _check_ping_intervals(config: Config) -> Found:
     if config.pong_timeout >= config.ping_interval:
-        yield Problem(
-            "E040",
-            "pong_timeout must be less than ping_interval.",
-            "Otherwise the next ping is sent before the answer to the last one is due.",
-        )
+        yield "pong_timeout must be less than ping_interval."
 
 
-def _check_origins(config: Config) -> Iterator[Problem]:
+@of_the_service("E011", "Use *, ?, [..] and {a,b}; for example https://*.example.org.")
+def _check_origins(config: Config) -> Found:
     for pattern in config.allowed_origins or ():
         try:
-            origins.check_pattern(pattern)
+            origins.compiled(pattern)
         except ValueError as error:
-            yield Problem(
-                "E011",
-                f"allowed_origins: {error}.",
-                "Use *, ?, [..] and {a,b}; for example https://*.example.org.",
-            )
+            yield f"allowed_origins: {error}."
 
 
-def _check_previous_keys(config: Config) -> Iterator[Problem]:
+@of_the_service("E041", "It has the syntax of Python's module re; for example ^[a-z0-9-]+$.")
+def _check_expressions_of_tokens(config: Config) -> Found:
+    for name in ("token_audience_regex", "token_issuer_regex"):
+        try:
+            compiled(config.value_of(name))
+        except (re.error, RecursionError, OverflowError) as error:
+            yield f"{name} is not a regular expression that can be used: {error}."
+
+
+@of_the_service("E060", "Write Unix time in seconds, as date +%s prints it.")
+def _check_previous_keys(config: Config) -> Found:
     for options in dict.fromkeys((config.connection_tokens, config.subscription_tokens)):
         if options.hmac_previous_secret_key_valid_until >= _MILLISECONDS:
-            yield Problem(
-                "E060",
-                f"{options.name_of('hmac_previous_secret_key_valid_until')} is later than the year"
-                " 5000: it is in milliseconds.",
-                "Write Unix time in seconds, as date +%s prints it.",
-            )
+            name = options.name_of("hmac_previous_secret_key_valid_until")
+            yield f"{name} is later than the year 5000: it is in milliseconds."
 
 
 def bad_paths(config: Config) -> Iterator[tuple[str, str, str]]:
@@ -202,19 +179,16 @@ def bad_paths(config: Config) -> Iterator[tuple[str, str, str]]:
             yield name, "ends with a slash", path.rstrip("/") or getattr(Config(), name)
 
 
-def _check_paths(config: Config) -> Iterator[Problem]:
+@of_the_service("E026")
+def _check_paths(config: Config) -> Found:
     for name, mistake, right in bad_paths(config):
-        path = getattr(config, name)
-        yield Problem("E026", f"{name} {path!r} {mistake}.", f"Write {right}.")
+        yield f"{name} {getattr(config, name)!r} {mistake}.", f"Write {right}."
 
     used: dict[str, str] = {}
     for name, path in _paths_in_use(config):
         if (other := used.setdefault(path.rstrip("/"), name)) != name:
-            yield Problem(
-                "E026",
-                f"{name} and {other} are the same path, {path!r}.",
-                f"Change one of them, or leave {name} out.",
-            )
+            text = f"{name} and {other} are the same path, {path!r}."
+            yield text, f"Change one of them, or leave {name} out."
 
 
 def _paths_in_use(config: Config) -> Iterator[tuple[str, str]]:
@@ -229,7 +203,8 @@ def _paths_in_use(config: Config) -> Iterator[tuple[str, str]]:
             yield "health_handler_prefix", f"{config.health_handler_prefix.rstrip('/')}/{name}"
 
 
-def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
+@of_the_service("E025")
+def _check_sockjs_iframe(config: Config) -> Found:
     if not config.sockjs_iframe or config.sockjs_disable:
         return
     try:
@@ -238,64 +213,56 @@ def _check_sockjs_iframe(config: Config) -> Iterator[Problem]:
         for pattern in filter(origins.is_pattern, config.allowed_origins):
             origins.frame_ancestors(pattern)
     except ValueError as error:
-        yield Problem(
-            "E025",
+        yield (
             f"sockjs_iframe needs to know which origins may frame its page: {error}.",
             "Set allowed_origins to origins such as https://example.org or https://*.example.org.",
         )
     if not _SCRIPT_URL.fullmatch(config.sockjs_url):
-        yield Problem(
-            "E025",
+        yield (
             "sockjs_url is not the URL of a script.",
             "Use an https URL, or a path of this site such as /static/sockjs.min.js.",
         )
     elif not config.sockjs_url.startswith("/") and not config.sockjs_script[1]:
-        yield Problem(
-            "E025",
+        yield (
             "sockjs_url names another host, and sockjs_integrity is not set.",
             "Set sockjs_integrity, or serve the file on this site: /static/sockjs.min.js.",
         )
 
 
-def _check_endpoints(config: Config) -> Iterator[Problem]:
+@of_the_service("E020")
+def _check_endpoints(config: Config) -> Found:
     for kind, proxy in config.proxies.items():
         if proxy.endpoint and not _is_http_url(proxy.endpoint):
             # the URL itself stays out of the message: it may hold a password
-            yield Problem(
-                "E020",
-                f"proxy_{kind}_endpoint is not an http or https URL.",
-                f"For example https://app.example.org/realtime/{kind}.",
-            )
+            text = f"proxy_{kind}_endpoint is not an http or https URL."
+            yield text, f"For example https://app.example.org/realtime/{kind}."
 
 
-def _check_metrics(config: Config) -> Iterator[Problem]:
+@of_the_service("E045", "For example 127.0.0.1, 10.0.0.0/8 or fd00::/8.")
+def _check_metrics_addresses(config: Config) -> Found:
     for address in config.metrics_addresses or ():
         try:
             ip_network(address, strict=False)
         except ValueError:
-            yield Problem(
-                "E045",
-                f"metrics_addresses: {address!r} is neither an address nor a network.",
-                "For example 127.0.0.1, 10.0.0.0/8 or fd00::/8.",
-            )
+            yield f"metrics_addresses: {address!r} is neither an address nor a network."
+
+
+@of_the_service("E046", 'pip install "django-realtime-messaging[metrics]"')
+def _check_package_of_metrics(config: Config) -> Found:
     if config.serves_metrics and find_spec("prometheus_client") is None:
-        yield Problem(
-            "E046",
-            "Metrics need the package prometheus-client.",
-            'pip install "django-realtime-messaging[metrics]"',
-        )
+        yield "Metrics need the package prometheus-client."
 
 
-def _check_rates(config: Config) -> Iterator[Problem]:
+@of_the_service(
+    "E048",
+    "A rate is a number for a second (s), minute (m) or hour (h): 10/s, 30/m burst 60.",
+)
+def _check_rates(config: Config) -> Found:
     for name, read in limit_options.RATES.items():
         try:
             getattr(config, read)
         except ValueError as error:
-            yield Problem(
-                "E048",
-                f"{name}: {error}.",
-                "A rate is a number for a second (s), minute (m) or hour (h): 10/s, 30/m burst 60.",
-            )
+            yield f"{name}: {error}."
 
 
 def _is_http_url(url: str) -> bool:

@@ -36,7 +36,8 @@ from realtime.config.merging import PLACES, Merged, Origin
 from realtime.config.names import SERVER_DECIDES, option_of
 from realtime.config.nested import FileOption
 from realtime.config.nested_names import FLAT_UNSUPPORTED, why_unused
-from realtime.config.options import Config, Problem, find_option
+from realtime.config.options import Config, find_option
+from realtime.config.problems import Problem
 from realtime.config.reader import InvalidOptions, from_strings, read
 from realtime.config.redis_options import DUMMY, hosts, names_redis, uses_redis
 
@@ -368,14 +369,13 @@ def _read_file(
     try:
         with open(path, encoding="utf-8") as file:
             content = json.load(file)
+        if not isinstance(content, dict):
+            raise ValueError("it is not a JSON object")
     except (OSError, ValueError, RecursionError) as error:
         problems.append(
-            Problem("E001", f"The config file {path} cannot be read: {error}.", "Write JSON.")
-        )
-        return {}, ()
-    if not isinstance(content, dict):
-        problems.append(
-            Problem("E001", f"The config file {path} is not a JSON object.", "Use {...}.")
+            Problem(
+                "E001", f"The config file {path} cannot be read: {error}.", "Write JSON: {...}."
+            )
         )
         return {}, ()
     if not nested.is_nested(content):

@@ -50,9 +50,12 @@ from __future__ import annotations
 import asyncio
 import logging
 import math
-from collections.abc import Callable, Sequence
-from typing import Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from functools import partial
+from typing import Protocol, TypeAlias
 
+from realtime.channel_rules import INTERNAL
+from realtime.engine.base import Receiver
 from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
@@ -62,8 +65,16 @@ logger = logging.getLogger("realtime.engine")
 MAX_NAMES_PER_STEP = 200
 """Names written in one step. Redis runs nothing else meanwhile."""
 
+LISTED_TIMEOUT = 0.5
+"""Seconds a subscribe waits until its channel is listed. The list is at one server; while that is
+away, channels of other servers must not suffer."""
+
 MAX_FAILED = 10_000
 """Failed names, besides the subscribed ones, that are remembered one by one."""
+
+
+FirstAndLast: TypeAlias = tuple[Sequence[str], Sequence[str]]
+"""Names that were in no list before, and names that are in none any more."""
 
 
 class ChannelSet(Protocol):
@@ -71,11 +82,14 @@ class ChannelSet(Protocol):
 
     async def change(
         self, added: Sequence[ChannelName], removed: Sequence[ChannelName], *, report: bool
-    ) -> None:
+    ) -> FirstAndLast | None:
         """Add and remove names.
 
         Args:
-            report: tell the receiver which channels are occupied or vacated by this.
+            report: whether the result names those that came first, or went last, at all nodes.
+
+        Returns:
+            These names; None if the node counted as dead, and another one swept the set.
         """
         ...
 
@@ -105,6 +119,8 @@ class ChannelList:
         self._written_at = -math.inf
         """Loop time at which the last write ended."""
         self._set: ChannelSet | None = None
+        self._report: Callable[[Sequence[str], Sequence[str]], None]
+        """Gets a `FirstAndLast` of the set; there is none before `open`."""
         self._is_closed = False
         self._names: set[ChannelName] = set()
         self._reported: set[ChannelName] = set()
@@ -133,9 +149,11 @@ class ChannelList:
     def __len__(self) -> int:
         return len(self._names)
 
-    def open(self, channel_set: ChannelSet) -> None:
+    def open(
+        self, channel_set: ChannelSet, report: Callable[[Sequence[str], Sequence[str]], None]
+    ) -> None:
         """Begin to write, what was noted so far included."""
-        self._set = channel_set
+        self._set, self._report = channel_set, report
         if self._changed:
             self._write_soon()
 
@@ -143,6 +161,20 @@ class ChannelList:
         """Add a name. Return a future that completes when it is written, or has failed."""
         self._names.add(name)
         return self._change(name)
+
+    async def add_with(self, name: ChannelName, subscribing: Awaitable[None]) -> None:
+        """Add a channel that is being subscribed; wait a little until it is listed.
+
+        Internal channels are not listed. Where subscribing fails, the channel is removed again.
+        """
+        listed = None if name.startswith(INTERNAL) else self.add(name)
+        try:
+            await subscribing
+            if listed is not None:
+                await asyncio.wait([listed], timeout=LISTED_TIMEOUT)
+        except BaseException:
+            self.discard(name)
+            raise
 
     def discard(self, name: ChannelName) -> None:
         """Remove a name, soon. An unknown name is ignored."""
@@ -302,7 +334,10 @@ class ChannelList:
             for start in range(0, len(group), MAX_NAMES_PER_STEP):
                 part = group[start : start + MAX_NAMES_PER_STEP]
                 added, removed = (part, []) if is_added else ([], part)
-                await channel_set.change(added, removed, report=is_news)
+                found = await channel_set.change(added, removed, report=is_news)
+                if found is None:
+                    raise EngineUnavailable("this node counted as dead, and was swept")
+                self._report(*found)
                 self._reported.update(added)
                 self._reported.difference_update(removed)
                 names.difference_update(part)
@@ -362,9 +397,9 @@ class ListsByKind:
         """Write nothing more."""
         await asyncio.gather(*(each.close() for each in self._lists.values()))
 
-    def _open(self, set_of: Callable[[Kind], ChannelSet]) -> None:
+    def _open(self, receiver: Receiver, set_of: Callable[[Kind], ChannelSet]) -> None:
         for kind, each in self._lists.items():
-            each.open(set_of(kind))
+            each.open(set_of(kind), partial(_report, receiver, kind))
 
     async def _begin_anew(self) -> None:
         for each in self._lists.values():
@@ -376,3 +411,10 @@ class ListsByKind:
 
     async def _finish(self) -> None:
         await asyncio.gather(*(each.finish() for each in self._lists.values()))
+
+
+def _report(receiver: Receiver, kind: Kind, first: Sequence[str], last: Sequence[str]) -> None:
+    for name in first:
+        receiver.on_first(kind, name)
+    for name in last:
+        receiver.on_last(kind, name)

@@ -25,16 +25,9 @@ CLOSE_TIMEOUT = 1.0
 """Seconds for sending queued signals when the process ends."""
 
 SIGNALS: Mapping[str, Signal] = {
-    "connected": signals.connected,
-    "disconnected": signals.disconnected,
-    "subscribed": signals.subscribed,
-    "unsubscribed": signals.unsubscribed,
-    "channel_occupied": signals.channel_occupied,
-    "channel_vacated": signals.channel_vacated,
-    "user_online": signals.user_online,
-    "user_offline": signals.user_offline,
+    name: signal for name, signal in vars(signals).items() if isinstance(signal, Signal)
 }
-
+"""Those of `realtime.signals`, by name."""
 
 _Event = tuple[str, dict[str, Any]]
 """Kind and details."""

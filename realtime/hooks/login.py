@@ -92,7 +92,7 @@ class Logins:
         key = _cookie(caller.handshake)
         if not key:
             return None
-        if not self.trusts(caller.handshake):
+        if not trusts(caller.handshake, self._allowed_origins):
             logger.warning(
                 "Ignored a login session: the page has the origin %r, and the host of the service"
                 " is %r. If both are this site, let the reverse proxy pass Host on, or set"
@@ -147,7 +147,7 @@ class Logins:
             Whether the session is valid is not checked.
         """
         key = _cookie(handshake)
-        if not key or not self.trusts(handshake):
+        if not key or not trusts(handshake, self._allowed_origins):
             return ""
         store = import_module(settings.SESSION_ENGINE).SessionStore
         # a session in the cookie itself changes its key; reading it needs no store
@@ -167,10 +167,6 @@ class Logins:
             del self._ended[known]
         self._ended.pop(auth_session, None)  # so that it comes last
         self._ended[auth_session] = now + ENDED_LIFETIME
-
-    def trusts(self, handshake: Handshake) -> bool:
-        """Return whether the page that sent a request may use the session of its cookie."""
-        return trusts(handshake, self._allowed_origins)
 
     async def _read(self, key: str) -> tuple[str, Payload | None, str] | None:
         """Return user ID, connection info and auth session; None without an active user."""

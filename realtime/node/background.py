@@ -15,8 +15,6 @@ logger = logging.getLogger("realtime.node")
 class Background:
     """The background tasks of an event loop."""
 
-    __slots__ = ("_loop", "tasks")
-
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self.tasks: set[asyncio.Task[Any]] = set()

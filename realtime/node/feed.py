@@ -272,10 +272,6 @@ class ChannelFeed:
         if self._timer is not None:
             self._timer.set(deadline)
 
-    def checked(self, now: float) -> None:
-        """Record a position check that succeeded. `now`: monotonic seconds."""
-        self.checked_at = now
-
     # subscribers
 
     def __bool__(self) -> bool:

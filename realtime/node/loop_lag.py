@@ -30,8 +30,6 @@ PATIENCE = 3.0
 class LoopLag:
     """Measures the lag of an event loop from `start` on, until its timers are closed."""
 
-    __slots__ = ("_due", "_lags", "_late_since", "_limit", "_timer", "_timers")
-
     def __init__(self, timers: Timers, limit: float = 0.0) -> None:
         """`limit`: seconds of lag from which on the loop is late; 0: it never is."""
         self._timers = timers

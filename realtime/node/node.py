@@ -18,7 +18,6 @@ import msgspec
 from realtime.channel_rules import CONTROL, namespace_of
 from realtime.cluster.control import ControlMessage, is_ordered
 from realtime.cluster.survey import SurveyAnswer, SurveyQuestion
-from realtime.engine.base import Affects
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import DisconnectShutdown, EngineUnavailable, NoReply
 from realtime.node.background import failure_of
@@ -143,12 +142,6 @@ class Node(NodeParts):
     async def _answer(self, question: SurveyQuestion) -> SurveyAnswer | None:
         return await self._answers.to(question)
 
-    def _now(self) -> float:
-        return self.timers.now()
-
-    async def _pause(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
-
     async def nodes(self) -> list[NodeInfo]:
         """Return the nodes that are alive, this one first with its figures of this moment."""
         others = await super().nodes()
@@ -213,9 +206,3 @@ class Node(NodeParts):
             feed.follower.on_advance(position)
         elif channel == CONTROL and self._peers is not None:
             self._peers.control.on_advance(position)
-
-    def on_interrupted(self, affects: Affects) -> None:
-        self.interruptions.begin(affects)
-
-    def on_resumed(self, affects: Affects) -> None:
-        self.interruptions.end(affects)

@@ -88,6 +88,7 @@ class NodeParts(Member):
             self.timers, meta_lifetime=config.memory_history_meta_ttl
         )
         super().__init__(config, self._engine)
+        self._now, self._pause = self.timers.now, asyncio.sleep
         self.context = Context(self.uid, config, self.loop, self.timers, self.spawn, self.outage)
         self.hooks = hooks or Hooks()
         self.events = events or Events()
@@ -169,6 +170,7 @@ class NodeParts(Member):
             self.counters,
             self.observer,
         )
+        self.on_interrupted, self.on_resumed = self.interruptions.begin, self.interruptions.end
 
     @property
     def is_draining(self) -> bool:

@@ -184,7 +184,7 @@ class _Reader:
         if not (wanted := self._wanted(channels)):
             return result
         try:
-            found = await ask(lambda member: member.positions(wanted, at))
+            found = await ask(lambda member: member.broker.positions(wanted, at))
         except (EngineUnavailable, NotServing, InternalError, TimeoutError) as error:
             self._failed(error)
             return result

@@ -107,13 +107,6 @@ class Calls(ABC):
         """Send a command and return its reply; see `call`."""
         return await self.call(args)
 
-    async def run(
-        self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]
-    ) -> R:
-        """Run a script and return its reply; see `call`."""
-        result: R = await self.call(ScriptCall(script, keys, arguments))
-        return result
-
 
 class BlockingCalls(ABC):
     """Makes requests from a thread. Each takes as long as its reply."""
@@ -125,8 +118,3 @@ class BlockingCalls(ABC):
     def execute(self, *args: Argument) -> Reply:
         """Send a command and return its reply; see `call`."""
         return self.call(args)
-
-    def run(self, script: Script[R], keys: Sequence[Argument], arguments: Sequence[Argument]) -> R:
-        """Run a script and return its reply; see `call`."""
-        result: R = self.call(ScriptCall(script, keys, arguments))
-        return result

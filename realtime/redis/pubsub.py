@@ -245,8 +245,8 @@ class PubSub:
         self._up = True
         self._failure = "lost"
         if self._was_up:
-            self._log_restored(time.monotonic() - self._lost_at)
-            self._call(self._on_restored)
+            self._log_restored()
+            report(self._on_restored)
         self._was_up = True
         return None
 
@@ -261,20 +261,14 @@ class PubSub:
             self._failure = str(link.lost)
             self._lost_at = time.monotonic()
             self._log_lost(self._failure)
-            self._call(self._on_lost)
+            report(self._on_lost)
             self._restore()
 
     def _log_lost(self, reason: str) -> None:
-        logger.warning(
-            "Redis pub/sub was lost: %s: %s; publications wait until it is back, and what needs"
-            " Redis may fail",
-            self._host.label,
-            reason,
-        )
+        log_lost(self._host.label, reason)
 
-    def _log_restored(self, away: float) -> None:
-        """`away`: seconds since it was lost."""
-        logger.warning("Redis pub/sub is connected again: %s, after %.1f s", self._host.label, away)
+    def _log_restored(self) -> None:
+        log_restored(self._host.label, self._lost_at)
 
     # delivering
 
@@ -286,8 +280,26 @@ class PubSub:
         except Exception:  # an invalid message must not stop the others
             logger.exception("A message from Redis could not be handled")
 
-    def _call(self, callback: Callable[[], None]) -> None:
-        try:
-            callback()
-        except Exception:
-            logger.exception("A change of the connection to Redis could not be handled")
+
+def log_lost(where: str, reason: str) -> None:
+    """Log that messages do not come any more."""
+    logger.warning(
+        "Redis pub/sub was lost: %s: %s; publications wait until it is back, and what needs Redis"
+        " may fail",
+        where,
+        reason,
+    )
+
+
+def log_restored(where: str, lost_at: float) -> None:
+    """Log that messages come again. `lost_at`: monotonic time at which they did not any more."""
+    away = time.monotonic() - lost_at
+    logger.warning("Redis pub/sub is connected again: %s, after %.1f s", where, away)
+
+
+def report(change: Callable[[], None]) -> None:
+    """Call a function about a change. Its failure must not end what reports the next one."""
+    try:
+        change()
+    except Exception:
+        logger.exception("A change of the connection to Redis could not be handled")

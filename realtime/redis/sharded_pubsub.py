@@ -10,12 +10,13 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Collection
+from functools import partial
 from typing import Any
 
 from realtime.errors import EngineUnavailable
 from realtime.redis.cluster import LoopCluster
 from realtime.redis.hosts import Place
-from realtime.redis.pubsub import PubSub
+from realtime.redis.pubsub import PubSub, log_lost, log_restored, report
 from realtime.redis.sharded_link import ShardedLink, SlotPart
 
 logger = logging.getLogger("realtime.redis")
@@ -148,13 +149,8 @@ class ShardedPubSub:
         reasons, self._reasons = self._reasons, {}
         if self._closed or not unsaid:
             return
-        logger.warning(
-            "Redis pub/sub was lost: %s: %s; publications wait until it is back, and what needs"
-            " Redis may fail",
-            f"{len(unsaid)} of {len(self.parts)} partitions",
-            "; ".join(reasons),
-        )
-        self._call(self._on_lost, unsaid)
+        log_lost(f"{len(unsaid)} of {len(self.parts)} partitions", "; ".join(reasons))
+        report(partial(self._on_lost, unsaid))
 
     def _say_restored(self) -> None:
         self._timer = None
@@ -163,18 +159,8 @@ class ShardedPubSub:
         if self._closed or not back:
             return
         self._failures.clear()
-        logger.warning(
-            "Redis pub/sub is connected again: %s, after %.1f s",
-            f"{len(back)} of {len(self.parts)} partitions",
-            time.monotonic() - self._lost_at,
-        )
-        self._call(self._on_restored, back)
-
-    def _call(self, callback: OnPartitions, indexes: Collection[int]) -> None:
-        try:
-            callback(indexes)
-        except Exception:
-            logger.exception("A change of the connection to Redis could not be handled")
+        log_restored(f"{len(back)} of {len(self.parts)} partitions", self._lost_at)
+        report(partial(self._on_restored, back))
 
     async def close(self) -> None:
         """Deliver nothing more and close; bounded in time. Waiting callers of `subscribe` fail."""
@@ -218,7 +204,7 @@ class SlotPubSub(PubSub):
     def _log_lost(self, reason: str) -> None:
         self._pubsub.lost(self._index, reason)
 
-    def _log_restored(self, away: float) -> None:
+    def _log_restored(self) -> None:
         """The cluster logs it, for many slots together."""
 
 

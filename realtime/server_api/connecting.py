@@ -14,10 +14,11 @@ from functools import partial
 from typing import Any, TypedDict, Unpack
 
 from realtime.channel_rules import name
+from realtime.cluster.control import RefreshSome, SubscribeSome
 from realtime.cluster.member import Member
 from realtime.config.channel_options import Overrides
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.payload import Payload, site_text
+from realtime.payload import site_text
 from realtime.server_api import operations
 from realtime.server_api.arguments import Position, check_names, stream_position
 from realtime.serving import serving
@@ -27,13 +28,32 @@ SentWork = Callable[[Member], Awaitable[list[str]]]
 """Work whose result names the nodes that are silent."""
 
 
-class SubscribeOptions(TypedDict, total=False):
-    """Options of `subscribe`."""
+class ClientOptions(TypedDict, total=False):
+    """Options that name some of a user's connections."""
 
     client: str
     """Only the connection of the client with this ID."""
     session: str
     """Only the connection with this session."""
+
+
+class DisconnectOptions(ClientOptions, total=False):
+    """Options of `disconnect`."""
+
+    whitelist: Iterable[str]
+    """IDs of clients whose connections stay, 1000 at most."""
+
+
+class RefreshOptions(ClientOptions, total=False):
+    """Options of `refresh`."""
+
+    info: object
+    """The new connection info; None: it stays as it is."""
+
+
+class SubscribeOptions(ClientOptions, total=False):
+    """Options of `subscribe`."""
+
     info: object
     """The channel info, which others in the channel see; None for none."""
     data: object
@@ -83,28 +103,25 @@ def _subscribing(user: Any, channel: str, options: SubscribeOptions) -> Work:
             raise ValueError(f"override has no option {option!r}")
         if not isinstance(on, bool):
             raise TypeError(f"override {option} must be True or False, not {type(on).__name__}")
-    return partial(
-        operations.subscribe,
-        user=user_id(user),
+    message = SubscribeSome(
         channel=name(channel),
-        client=_text(options.get("client", "")),
-        session=_text(options.get("session", "")),
-        info=_payload(options.get("info")),
-        data=_payload(options.get("data")),
+        info=_json(options.get("info")),
+        data=_json(options.get("data")),
         expires_at=_unix_seconds(options.get("expires_at")),
         since=stream_position(options.get("recover_since")),
-        overrides=override,
+        overrides=dict(override) or None,
+        **_selected(user, options),
     )
+    return partial(operations.subscribe, message=message)
 
 
-def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str = "") -> list[str]:
+def unsubscribe(user: Any, channel: str = "", **options: Unpack[ClientOptions]) -> list[str]:
     """Unsubscribe a user's connections from a channel.
 
     Args:
         user: a Django user, or a user ID as a string, an integer or a UUID.
         channel: the name of the channel; "" means all channels of each connection.
-        client: only the connection of the client with this ID.
-        session: only the connection with this session.
+        options: `client` and `session`, which `ClientOptions` explains.
 
     Returns:
         The names of the nodes that are silent, see `nodes`: they do it when they are back.
@@ -112,36 +129,25 @@ def unsubscribe(user: Any, channel: str = "", *, client: str = "", session: str 
     Raises:
         TypeError: `user` is neither a user nor an ID, or another argument is not a string.
     """
-    return serving.call(_unsubscribing(user, channel, client, session), async_name="aunsubscribe")
+    return serving.call(_unsubscribing(user, channel, options), async_name="aunsubscribe")
 
 
-async def aunsubscribe(
-    user: Any, channel: str = "", *, client: str = "", session: str = ""
-) -> list[str]:
+async def aunsubscribe(user: Any, channel: str = "", **options: Unpack[ClientOptions]) -> list[str]:
     """Unsubscribe a user's connections from a channel. Async version of `unsubscribe`."""
-    return await serving.acall(_unsubscribing(user, channel, client, session))
+    return await serving.acall(_unsubscribing(user, channel, options))
 
 
-def _unsubscribing(user: Any, channel: str, client: str, session: str) -> SentWork:
-    return partial(
-        operations.unsubscribe,
-        user=user_id(user),
-        channel=name(channel),
-        client=_text(client),
-        session=_text(session),
-    )
+def _unsubscribing(user: Any, channel: str, options: ClientOptions) -> SentWork:
+    check_names(options, ClientOptions)
+    return partial(operations.unsubscribe, channel=name(channel), **_selected(user, options))
 
 
-def disconnect(
-    user: Any, *, client: str = "", session: str = "", whitelist: Iterable[str] = ()
-) -> list[str]:
+def disconnect(user: Any, **options: Unpack[DisconnectOptions]) -> list[str]:
     """Disconnect a user's connections; their clients do not reconnect.
 
     Args:
         user: a Django user, or a user ID as a string, an integer or a UUID.
-        client: only the connection of the client with this ID.
-        session: only the connection with this session.
-        whitelist: IDs of clients whose connections stay, 1000 at most.
+        options: `client`, `session` and `whitelist`, which `DisconnectOptions` explains.
 
     Returns:
         The names of the nodes that are silent, see `nodes`: they do it when they are back.
@@ -149,35 +155,25 @@ def disconnect(
     Raises:
         TypeError: `user` is neither a user nor an ID, or another argument is not a string.
     """
-    return serving.call(_disconnecting(user, client, session, whitelist), async_name="adisconnect")
+    return serving.call(_disconnecting(user, options), async_name="adisconnect")
 
 
-async def adisconnect(
-    user: Any, *, client: str = "", session: str = "", whitelist: Iterable[str] = ()
-) -> list[str]:
+async def adisconnect(user: Any, **options: Unpack[DisconnectOptions]) -> list[str]:
     """Disconnect a user's connections. Async version of `disconnect`."""
-    return await serving.acall(_disconnecting(user, client, session, whitelist))
+    return await serving.acall(_disconnecting(user, options))
 
 
-def _disconnecting(user: Any, client: str, session: str, whitelist: Iterable[str]) -> SentWork:
+def _disconnecting(user: Any, options: DisconnectOptions) -> SentWork:
+    check_names(options, DisconnectOptions)
+    whitelist = options.get("whitelist", ())
     if isinstance(whitelist, str):
         raise TypeError("whitelist must be a list of client IDs, not one")
-    return partial(
-        operations.disconnect,
-        user=user_id(user),
-        client=_text(client),
-        session=_text(session),
-        whitelist=[_text(each) for each in whitelist],
-    )
+    kept = [_text(each) for each in whitelist]
+    return partial(operations.disconnect, whitelist=kept, **_selected(user, options))
 
 
 def refresh(
-    user: Any,
-    expires_at: datetime | float | None = None,
-    *,
-    info: object = None,
-    client: str = "",
-    session: str = "",
+    user: Any, expires_at: datetime | float | None = None, **options: Unpack[RefreshOptions]
 ) -> None:
     """Set when a user's connections expire, and what others see of them.
 
@@ -185,45 +181,40 @@ def refresh(
         user: a Django user, or a user ID as a string, an integer or a UUID.
         expires_at: an aware `datetime`, or Unix seconds. A past time closes the connections with
             3005 "expired", None ends their expiry.
-        info: the new connection info; None: it stays as it is.
-        client: only the connection of the client with this ID.
-        session: only the connection with this session.
+        options: `info`, `client` and `session`, which `RefreshOptions` explains.
 
     Raises:
         TypeError: `user` is neither a user nor an ID, `info` has no JSON form, or another argument
             has the wrong type.
         ValueError: `expires_at` is a naive datetime.
     """
-    serving.call(_refreshing(user, expires_at, info, client, session), async_name="arefresh")
+    serving.call(_refreshing(user, expires_at, options), async_name="arefresh")
 
 
 async def arefresh(
-    user: Any,
-    expires_at: datetime | float | None = None,
-    *,
-    info: object = None,
-    client: str = "",
-    session: str = "",
+    user: Any, expires_at: datetime | float | None = None, **options: Unpack[RefreshOptions]
 ) -> None:
     """Set when a user's connections expire. Async version of `refresh`."""
-    await serving.acall(_refreshing(user, expires_at, info, client, session))
+    await serving.acall(_refreshing(user, expires_at, options))
 
 
-def _refreshing(
-    user: Any, expires_at: datetime | float | None, info: object, client: str, session: str
-) -> Work:
-    return partial(
-        Member.refresh_user,
-        user=user_id(user),
-        expires_at=_unix_seconds(expires_at),
-        info=_payload(info),
-        client=_text(client),
-        session=_text(session),
-    )
+def _refreshing(user: Any, expires_at: datetime | float | None, options: RefreshOptions) -> Work:
+    check_names(options, RefreshOptions)
+    moment, info = _unix_seconds(expires_at), _json(options.get("info"))
+    message = RefreshSome(expires_at=moment, info=info, **_selected(user, options))
+    return partial(operations.refresh, message=message)
 
 
-def _payload(value: object) -> Payload | None:
-    return None if value is None else to_payload(value)
+def _selected(user: Any, options: ClientOptions) -> dict[str, Any]:
+    return {
+        "user": user_id(user),
+        "client": _text(options.get("client", "")),
+        "session": _text(options.get("session", "")),
+    }
+
+
+def _json(value: object) -> str | None:
+    return None if value is None else to_payload(value).raw.decode()
 
 
 def _unix_seconds(moment: datetime | float | None) -> float | None:

@@ -17,6 +17,7 @@ from msgspec import Raw, Struct
 
 from realtime import payload
 from realtime.channel_rules import check_channel
+from realtime.cluster.control import RefreshSome, SubscribeSome
 from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Published
@@ -156,19 +157,23 @@ def _payload(value: Raw, base64_value: str | None = None) -> Payload | None:
 
 
 async def _subscribe(member: Member, params: params_v2.Subscribe) -> results.Done:
-    await operations.subscribe(
-        member,
-        params.user or "",
-        params.channel or "",
+    message = SubscribeSome(
+        user=params.user or "",
+        channel=params.channel or "",
         client=params.client or "",
         session=params.session or "",
-        info=_payload(params.info, params.b64info),
-        data=_payload(params.data, params.b64data),
+        info=_text(_payload(params.info, params.b64info)),
+        data=_text(_payload(params.data, params.b64data)),
         expires_at=params.expire_at or None,
         since=None if params.recover_since is None else _stream_position(params.recover_since),
-        overrides=_overrides(params.override),
+        overrides=_overrides(params.override) or None,
     )
+    await operations.subscribe(member, message)
     return _DONE
+
+
+def _text(data: Payload | None) -> str | None:
+    return None if data is None else data.raw.decode()
 
 
 def _overrides(override: params_v2.Override | None) -> dict[str, bool] | None:
@@ -209,13 +214,14 @@ async def _disconnect(member: Member, params: params_v2.DisconnectUser) -> resul
 
 
 async def _refresh(member: Member, params: params_v2.Refresh) -> results.Done:
-    await member.refresh_user(
-        params.user or "",
-        PAST if params.expired else params.expire_at or None,
-        _payload(params.info),
+    message = RefreshSome(
+        user=params.user or "",
         client=params.client or "",
         session=params.session or "",
+        expires_at=PAST if params.expired else params.expire_at or None,
+        info=_text(_payload(params.info)),
     )
+    await operations.refresh(member, message)
     return _DONE
 
 

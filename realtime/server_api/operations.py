@@ -16,11 +16,11 @@ docs/protocol.md, 6.4.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 from realtime.channel_rules import check_channel, check_data
-from realtime.cluster.control import SubscribeSome
+from realtime.cluster.control import RefreshSome, SubscribeSome
 from realtime.cluster.member import Member, NewPublication
 from realtime.cluster.survey import (
     AskConnections,
@@ -42,7 +42,6 @@ from realtime.errors import (
     NoReply,
     NotAvailable,
 )
-from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
     ClientID,
@@ -158,38 +157,20 @@ async def history_remove(member: Member, channel: ChannelName) -> None:
 # the connections of users
 
 
-async def subscribe(
-    member: Member,
-    user: UserID,
-    channel: ChannelName,
-    *,
-    client: ClientID = "",
-    session: str = "",
-    info: Payload | None = None,
-    data: Payload | None = None,
-    expires_at: float | None = None,
-    since: StreamPosition | None = None,
-    overrides: Mapping[str, bool] | None = None,
-) -> None:
-    """Subscribe a user's connections to a channel; `SubscribeSome` explains the arguments.
+async def subscribe(member: Member, message: SubscribeSome) -> None:
+    """Subscribe connections of a user to a channel.
 
     Raises:
-        InternalError: `expires_at` has passed.
+        InternalError: the subscription would have expired already.
     """
-    check_channel(channel, member.config)
-    if expires_at is not None and expires_at <= time.time():
+    check_channel(message.channel, member.config)
+    if message.expires_at is not None and message.expires_at <= time.time():
         raise InternalError
-    message = SubscribeSome(
-        user=user,
-        client=client,
-        session=session,
-        channel=channel,
-        info=None if info is None else info.raw.decode(),
-        data=None if data is None else data.raw.decode(),
-        expires_at=expires_at,
-        since=since,
-        overrides=dict(overrides) if overrides else None,
-    )
+    await member.send_control(message)
+
+
+async def refresh(member: Member, message: RefreshSome) -> None:
+    """Set when connections of a user expire, and what others see of them."""
     await member.send_control(message)
 
 
@@ -368,7 +349,7 @@ async def positions(member: Member, channels: Sequence[ChannelName]) -> list[Str
     """
     for channel in channels:
         _check_history(member, channel)
-    return await member.positions(channels)
+    return await member.broker.positions(channels)
 
 
 def _check_history(

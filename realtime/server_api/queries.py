@@ -19,7 +19,7 @@ from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Iterable
 from functools import partial
-from typing import Any, NotRequired, TypedDict, cast
+from typing import Any, NotRequired, TypedDict, Unpack, cast
 
 import msgspec
 
@@ -125,21 +125,24 @@ async def apresence_stats(channel: str) -> PresenceStats:
     return _presence_stats(await serving.acall(work))
 
 
-def history(
-    channel: str,
-    *,
-    limit: int | None = None,
-    since: Position | int | None = None,
-    reverse: bool = False,
-) -> list[Publication]:
+class HistoryOptions(TypedDict, total=False):
+    """Options of `history`."""
+
+    limit: int | None
+    """The number of publications at most; None: all that are kept."""
+    since: Position | int | None
+    """A position, or an offset in whatever epoch: return publications after it, in reverse those
+    before it."""
+    reverse: bool
+    """Newest publication first."""
+
+
+def history(channel: str, **options: Unpack[HistoryOptions]) -> list[Publication]:
     """Return the history of a channel, oldest publication first.
 
     Args:
         channel: the name of the channel.
-        limit: the number of publications at most; None: all that are kept.
-        since: a position, or an offset in whatever epoch: return publications after it, in reverse
-            those before it.
-        reverse: newest publication first.
+        options: `limit`, `since` and `reverse`, which `HistoryOptions` explains.
 
     Raises:
         UnrecoverablePosition: code 112, `since` is of another epoch.
@@ -147,19 +150,12 @@ def history(
         TypeError: an argument has the wrong type.
         ValueError: `limit` or the offset is less than 0.
     """
-    read = reading(channel, limit, since, reverse)
-    return _history(serving.call(read, async_name="ahistory"))
+    return _history(serving.call(reading(channel, **options), async_name="ahistory"))
 
 
-async def ahistory(
-    channel: str,
-    *,
-    limit: int | None = None,
-    since: Position | int | None = None,
-    reverse: bool = False,
-) -> list[Publication]:
+async def ahistory(channel: str, **options: Unpack[HistoryOptions]) -> list[Publication]:
     """Return the history of a channel, oldest publication first. Async version of `history`."""
-    return _history(await serving.acall(reading(channel, limit, since, reverse)))
+    return _history(await serving.acall(reading(channel, **options)))
 
 
 def reading(

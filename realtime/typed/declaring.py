@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypedDict, TypeVar, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, Protocol, TypeVar, overload
 from uuid import UUID
 
 import msgspec
@@ -15,6 +15,7 @@ from realtime.hooks.registry import registry
 from realtime.protocol.messages import HistoryResult
 from realtime.server_api import publishing, queries
 from realtime.server_api.arguments import AsyncPublishOptions, Position, PublishOptions
+from realtime.server_api.queries import HistoryOptions
 from realtime.serving import serving
 from realtime.typed.contract import Adapter, Mismatch
 from realtime.typed.declarations import Declaration, declarations, mode, refusal
@@ -35,14 +36,6 @@ class Serializer(Protocol):
 
     def run_validation(self, data: Any = ...) -> Any: ...
     def to_representation(self, instance: Any) -> Any: ...
-
-
-class HistoryOptions(TypedDict, total=False):
-    """Arguments of `realtime.history`, which says what they mean."""
-
-    limit: int | None
-    since: Position | int | None
-    reverse: bool
 
 
 class TypedChannel(Generic[S, A]):

@@ -103,7 +103,7 @@ def test_commands_start_no_event_loop_and_no_thread(
     monkeypatch.setattr(threading.Thread, "start", lambda self: made.append("thread"))
 
     client.execute("PING")
-    client.run(ECHO, ["k"], ["v"])
+    client.call(ScriptCall(ECHO, ["k"], ["v"]))
     client.run_many([ScriptCall(ECHO, ["k"], ["v"])])
 
     assert made == []
@@ -146,7 +146,7 @@ def test_frozen_redis_fails_in_time_and_works_again_when_it_goes_on(
 
     for ask in (
         lambda: client.execute("ECHO", "late"),  # on an open connection
-        lambda: client.run(ECHO, ["k"], ["late"]),  # on one that has to be opened
+        lambda: client.call(ScriptCall(ECHO, ["k"], ["late"])),  # on one that has to be opened
         lambda: client.run_many([("ECHO", "late")]),
     ):
         started = time.monotonic()

@@ -99,7 +99,9 @@ async def test_commands_go_to_the_server_of_the_slot_wherever_it_moves(
         await asyncio.to_thread(moving.move, way.slot, target)
 
     assert await way("execute", "LRANGE", f"{{{unique}}}", 0, -1) == [b"0", b"1", b"2", b"3"]
-    assert await way("run", APPEND_BOTH, [f"{{{unique}}}", f"{{{unique}}}2"], ["x"]) == 1
+    assert (
+        await way("call", ScriptCall(APPEND_BOTH, [f"{{{unique}}}", f"{{{unique}}}2"], ["x"])) == 1
+    )
 
 
 async def test_keys_that_have_moved_are_found_while_the_slot_is_moving(
@@ -114,7 +116,7 @@ async def test_keys_that_have_moved_are_found_while_the_slot_is_moving(
     await asyncio.to_thread(moving.move_keys, way.slot, source, target)
 
     await way("execute", "RPUSH", key, "meanwhile")
-    await way("run", APPEND_BOTH, [key, key], ["by script"])
+    await way("call", ScriptCall(APPEND_BOTH, [key, key], ["by script"]))
     if isinstance(way.route, BlockingRoute):
         batch: list[Request] = [
             ("RPUSH", key, "batch"),
@@ -149,7 +151,7 @@ async def test_a_call_for_keys_on_both_servers_waits_until_the_slot_has_moved(
     source, target = await move_first(moving, way, keys)
 
     run(source, "CONFIG", "RESETSTAT")
-    call = asyncio.create_task(way("run", APPEND_BOTH, keys, ["after"]))
+    call = asyncio.create_task(way("call", ScriptCall(APPEND_BOTH, keys, ["after"])))
     await eventually(lambda: b"errorstat_TRYAGAIN" in run(source, "INFO", "errorstats"))
     assert not call.done()
     await asyncio.to_thread(moving.move_keys, way.slot, source, target)
@@ -166,7 +168,7 @@ async def test_a_call_gives_up_when_the_slot_moves_for_too_long(
     source, target = await move_first(moving, way, keys)
 
     with pytest.raises(EngineUnavailable, match="TRYAGAIN"):
-        await way("run", APPEND_BOTH, keys, ["never"])
+        await way("call", ScriptCall(APPEND_BOTH, keys, ["never"]))
 
     await asyncio.to_thread(moving.move_keys, way.slot, source, target)
     moving.end_move(way.slot, target)

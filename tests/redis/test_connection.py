@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from realtime.errors import EngineUnavailable
 from realtime.redis import link
-from realtime.redis.commands import Script
+from realtime.redis.commands import Script, ScriptCall
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.redis.conftest import Way
@@ -103,9 +103,9 @@ async def test_script_is_run_also_when_redis_does_not_know_it(
 ) -> None:
     way = open_way(own_redis().url)
     for number in (b"1", b"2", b"3"):
-        assert await way("run", ECHO, ["k"], [number]) == [b"k", number]
+        assert await way("call", ScriptCall(ECHO, ["k"], [number])) == [b"k", number]
     await way("execute", "SCRIPT", "FLUSH")
-    assert await way("run", ECHO, ["k"], ["4"]) == [b"k", b"4"]
+    assert await way("call", ScriptCall(ECHO, ["k"], ["4"])) == [b"k", b"4"]
 
 
 async def test_script_is_sent_in_full_once_for_each_link(
@@ -114,7 +114,7 @@ async def test_script_is_sent_in_full_once_for_each_link(
     server = await script_server(lambda command: OK)
     connection = open_connection(server.url)
 
-    await asyncio.gather(*(connection.run(ECHO, ["k"], [n]) for n in range(3)))
+    await asyncio.gather(*(connection.call(ScriptCall(ECHO, ["k"], [n])) for n in range(3)))
 
     sha = ECHO.sha.encode()
     assert server.commands[1:] == [
@@ -135,7 +135,7 @@ async def test_script_is_sent_in_full_once_for_each_link(
         pytest.param(("execute", "GET"), "wrong number of arguments", id="arguments"),
         pytest.param(("execute", "EVAL", "return 1 +", 0), "compiling script", id="syntax"),
         pytest.param(("execute", "EVAL", WRONG.text, 0), "MINE that is wrong", id="deep"),
-        pytest.param(("run", WRONG, [], []), "MINE that is wrong", id="script"),
+        pytest.param(("call", ScriptCall(WRONG, [], [])), "MINE that is wrong", id="script"),
     ],
 )
 async def test_refusal_is_an_exception_that_names_host_and_reason(
@@ -198,7 +198,7 @@ def test_replies_match_their_commands_whoever_is_cancelled(
 
     async def ask(connection: Connection, kind: str, number: int) -> Any:
         if kind == "script":
-            return (await connection.run(ECHO, ["k"], [number]))[1]
+            return (await connection.call(ScriptCall(ECHO, ["k"], [number])))[1]
         if kind == "refused":
             return await connection.execute(f"NONSENSE{number}")
         padding = "x" * 100_000 if kind == "big" else ""

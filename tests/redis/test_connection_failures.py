@@ -12,7 +12,7 @@ import pytest
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.redis import link
 from realtime.redis.blocking import BlockingRedis
-from realtime.redis.commands import Script
+from realtime.redis.commands import Script, ScriptCall
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Timeouts
 from tests.redis.conftest import DEFAULT, SLACK, Way
@@ -232,7 +232,9 @@ async def test_redis_that_is_not_the_master_is_left(
     assert server.connections == (2 if leaves else 1)
 
 
-@pytest.mark.parametrize("write", [("execute", "SET", "k", "1"), ("run", SET, ["k"], [])])
+@pytest.mark.parametrize(
+    "write", [("execute", "SET", "k", "1"), ("call", ScriptCall(SET, ["k"], []))]
+)
 async def test_replica_refuses_writes_and_the_next_command_connects_anew(
     own_redis: Starting, open_way: Callable[..., Way], write: tuple[Any, ...]
 ) -> None:
@@ -254,10 +256,10 @@ async def test_replica_without_its_master_is_left(
     await connection.execute("REPLICAOF", "127.0.0.1", "1")
 
     with pytest.raises(EngineUnavailable, match="MASTERDOWN"):
-        await connection.run(GET, ["k"], [])
+        await connection.call(ScriptCall(GET, ["k"], []))
 
     await connection.execute("REPLICAOF", "NO", "ONE")
-    assert await connection.run(GET, ["k"], []) is None
+    assert await connection.call(ScriptCall(GET, ["k"], [])) is None
 
 
 async def test_full_redis_refuses_writes(own_redis: Starting, ask: Ask) -> None:

@@ -24,7 +24,7 @@ Run = Callable[[Connection, int], Awaitable[int]]
 
 
 async def run(connection: Connection, number: int) -> int:
-    return await connection.run(NOTE, ["notes"], [number])
+    return await connection.call(ScriptCall(NOTE, ["notes"], [number]))
 
 
 async def run_confirmed(connection: Connection, number: int) -> int:
@@ -121,7 +121,7 @@ async def test_call_that_a_later_one_has_overtaken_is_refused(
     # another process brings the script between the first call and the second
     first, *others = await asyncio.gather(
         *(run(connection, number) for number in (1, 2, 3)),
-        connection.run(NOTE, ["other notes"], [4]),
+        connection.call(ScriptCall(NOTE, ["other notes"], [4])),
         return_exceptions=True,
     )
 

@@ -11,7 +11,7 @@ import pytest
 from realtime.engine.redis.partitions import DEFAULT_PARTITIONS, Partitions
 from realtime.errors import EngineUnavailable
 from realtime.redis.cluster import LoopCluster
-from realtime.redis.commands import Script
+from realtime.redis.commands import Script, ScriptCall
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.sharded_pubsub import ShardedPubSub
 from realtime.redis.slot_map import QUESTION, SlotMap
@@ -244,12 +244,12 @@ async def test_cluster_that_was_made_anew_at_the_same_addresses_is_used(
         await asyncio.gather(*map(ear.subscribe, wanted))
         route = ear.cluster.routes[PARTITIONS.named(wanted[0])]
         keys = [f"{wanted[0]}:list"]
-        assert [await route.run(APPEND, keys, []) for _ in range(2)] == [1, 2]
+        assert [await route.call(ScriptCall(APPEND, keys, [])) for _ in range(2)] == [1, 2]
 
         await asyncio.to_thread(cluster.make_anew)
         await eventually(lambda: bool(ear.lost) and ear.all_restored())
 
-        assert [await route.run(APPEND, keys, []) for _ in range(2)] == [1, 2]
+        assert [await route.call(ScriptCall(APPEND, keys, [])) for _ in range(2)] == [1, 2]
         for name in wanted:
             await ear.hears(name, "after")
     finally:

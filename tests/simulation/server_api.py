@@ -204,7 +204,7 @@ class ServerAPI:
     async def _position(self, node: Node, channel: str, chance: Random) -> None:
         service, world = self._service, self._service.world
         at = world.now - chance.uniform(0, AGO_MAX)
-        (position,) = await node.positions([channel], int((EPOCH + at) * 1000))
+        (position,) = await node.broker.positions([channel], int((EPOCH + at) * 1000))
         after = stored(service, channel)
         if after is None or after.epoch != position.epoch:
             return

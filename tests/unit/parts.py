@@ -13,7 +13,8 @@ from hypothesis import strategies as st
 
 from realtime import payload
 from realtime.cluster.context import Context
-from realtime.cluster.control import ServerSubscription
+from realtime.cluster.control import ServerSubscription, SubscribeSome
+from realtime.cluster.member import Member
 from realtime.cluster.survey import ClientReport
 from realtime.config.options import Config
 from realtime.engine.base import Streams
@@ -30,6 +31,7 @@ from realtime.protocol.messages import (
     UnsubscribeReason,
 )
 from realtime.protocol.v1.json import JSONCodec
+from realtime.server_api import operations
 from realtime.timers import Timers
 
 quickly = settings(max_examples=60)
@@ -181,3 +183,9 @@ class RecordingClient:
     @property
     def close_codes(self) -> list[Any]:
         return [None if disconnect is None else disconnect.code for disconnect in self.closes]
+
+
+async def subscribe_user(member: Member, user: str, channel: str, **how: Any) -> None:
+    """Subscribe a user's connections as the server does. `info` and `data` are payloads."""
+    texts = {name: how.pop(name).raw.decode() for name in ("info", "data") if name in how}
+    await operations.subscribe(member, SubscribeSome(user=user, channel=channel, **how, **texts))

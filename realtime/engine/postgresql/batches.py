@@ -15,49 +15,34 @@ class Batches(Generic[T]):
     def __init__(self, write: Callable[[list[T]], Awaitable[None]], most: int) -> None:
         """
         Args:
-            write: writes a batch, or raises EngineUnavailable.
+            write: writes a batch, and tells those who wait for its items. It raises nothing but
+                CancelledError.
             most: items of a batch.
         """
         self._write = write
         self._most = most
-        self._waiting: list[tuple[T, asyncio.Future[None]]] = []
+        self._waiting: list[T] = []
         self._writer: asyncio.Task[None] | None = None
 
-    async def put(self, item: T) -> None:
-        """Write an item; returns when it is written.
-
-        Raises:
-            EngineUnavailable: the batch could not be written, or its reply was lost.
-        """
-        written = asyncio.get_running_loop().create_future()
-        self._waiting.append((item, written))
+    def add(self, item: T) -> None:
+        """Write an item soon."""
+        self._waiting.append(item)
         if self._writer is None:
-            self._writer = asyncio.create_task(self._run())
-        await written
+            self._writer = asyncio.get_running_loop().create_task(self._run())
 
     async def _run(self) -> None:
         try:
             while self._waiting:
                 batch, self._waiting = self._waiting[: self._most], self._waiting[self._most :]
-                error: Exception | None = None
-                try:
-                    await self._write([item for item, _ in batch])
-                except asyncio.CancelledError:
-                    for _, written in batch:
-                        written.cancel()
-                    raise
-                except Exception as failure:  # also a defect: its callers must not wait on
-                    error = failure
-                for _, written in batch:
-                    if not written.done():  # who waited may have been cancelled
-                        written.set_result(None) if error is None else written.set_exception(error)
+                await self._write(batch)
         finally:
             self._writer = None
 
-    async def close(self) -> None:
-        """Write nothing more. Who waits is cancelled."""
-        if self._writer is not None:
-            self._writer.cancel()
-            await asyncio.wait([self._writer])
-        for _, written in self._waiting:
-            written.cancel()
+    async def close(self, timeout: float = 0.0) -> list[T]:
+        """Write for that time, and then no more. Return the items that no batch had taken."""
+        if (writer := self._writer) is not None:
+            await asyncio.wait([writer], timeout=timeout)
+            writer.cancel()
+            await asyncio.wait([writer])
+        left, self._waiting = self._waiting, []
+        return left

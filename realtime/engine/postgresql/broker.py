@@ -5,11 +5,10 @@ from __future__ import annotations
 import asyncio
 from collections import Counter
 from collections.abc import Sequence
-from contextlib import ExitStack
 
-from realtime.channel_rules import INTERNAL
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.channel_list import ChannelList
+from realtime.engine.postgresql.batches import Batches
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.delivery import StreamDelivery
 from realtime.engine.postgresql.rings import LoopRinger, Message
@@ -23,8 +22,6 @@ from realtime.engine.postgresql.streams import (
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import ChannelName
 
-CHANNEL_LIST_TIMEOUT = 0.5
-"""Seconds a subscribe waits until its channel is listed."""
 MAX_GROUP = 500
 """Publications in one statement."""
 
@@ -50,10 +47,9 @@ class PostgreSQLBroker(PostgreSQLStreams):
         self.delivery = StreamDelivery(database)
         self._channel_list = channel_list
         self._loop_ringer = ringer
-        self._waiting: list[tuple[Outgoing, Settled]] = []
+        self._groups: Batches[tuple[Outgoing, Settled]] = Batches(self._publish_group, MAX_GROUP)
         self._under_way: Counter[ChannelName] = Counter()
         """Channels of the publications that wait, or are in the statement under way."""
-        self._publishing: asyncio.Task[None] | None = None
 
     # publishing
 
@@ -72,20 +68,10 @@ class PostgreSQLBroker(PostgreSQLStreams):
         for outgoing, result in zip(publications, results, strict=True):
             if waits or is_asked(outgoing) or self._under_way[outgoing.channel]:
                 self._under_way[outgoing.channel] += 1
-                self._waiting.append((outgoing, result))
+                self._groups.add((outgoing, result))
             else:
                 self._send(Published(), Message(outgoing.channel, content_of(outgoing)), result)
-        if self._publishing is None and self._waiting:
-            self._publishing = loop.create_task(self._run())
         return [await result for result in results]
-
-    async def _run(self) -> None:
-        try:
-            while self._waiting:
-                group, self._waiting = self._waiting[:MAX_GROUP], self._waiting[MAX_GROUP:]
-                await self._publish_group(group)
-        finally:
-            self._publishing = None
 
     async def _publish_group(self, group: Sequence[tuple[Outgoing, Settled]]) -> None:
         try:
@@ -122,12 +108,8 @@ class PostgreSQLBroker(PostgreSQLStreams):
 
     async def close(self) -> None:
         """Deliver and publish nothing more."""
-        if (publishing := self._publishing) is not None:
-            publishing.cancel()
-            await asyncio.wait([publishing])
-        for _, result in self._waiting:
+        for _, result in await self._groups.close():
             _settle(result, EngineUnavailable("the engine has stopped"))
-        self._waiting.clear()
         await self.delivery.close()
 
     # delivery
@@ -136,13 +118,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
         return 0
 
     async def subscribe(self, channel: ChannelName) -> None:
-        listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
-        with ExitStack() as undo:
-            undo.callback(self._channel_list.discard, channel)
-            await self.delivery.follow(channel)
-            if listed is not None:
-                await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
-            undo.pop_all()
+        await self._channel_list.add_with(channel, self.delivery.follow(channel))
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)

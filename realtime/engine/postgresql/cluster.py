@@ -8,10 +8,11 @@ import time
 from realtime.channel_rules import INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine import records
 from realtime.engine.base import Outgoing, Streams
+from realtime.engine.entries import Entries
 from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.lists import PostgreSQLNodeLists
-from realtime.engine.postgresql.packing import Entries, pack, unpack
+from realtime.engine.postgresql.packing import FOREIGN, pack, unpack
 from realtime.engine.postgresql.streams import digest
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
@@ -67,7 +68,7 @@ class PostgreSQLCluster:
         self._database = database
         self._streams = streams
         self._lists = lists
-        self._nodes = Entries("A node")
+        self._nodes = Entries("A node", FOREIGN)
         self._cleaned_at = -math.inf
 
     # nodes

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from realtime.engine import records
+from realtime.engine.entries import Entries
 from realtime.engine.limits import (
     MAX_BLOCKED,
     NO_LIST,
@@ -15,7 +16,7 @@ from realtime.engine.limits import (
     Places,
 )
 from realtime.engine.postgresql.database import Database
-from realtime.engine.postgresql.packing import Entries, pack, unpack
+from realtime.engine.postgresql.packing import FOREIGN, pack, unpack
 from realtime.engine.postgresql.streams import digest, key
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import UserID
@@ -41,7 +42,7 @@ class PostgreSQLLimits:
 
     def __init__(self, database: Database) -> None:
         self._database = database
-        self._blocked = Entries("A blocked user")
+        self._blocked = Entries("A blocked user", FOREIGN)
 
     async def block(self, ends: Mapping[UserID, float]) -> Blocking:
         ((number, made, changed),) = await self._database.fetch(

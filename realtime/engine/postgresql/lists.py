@@ -8,13 +8,12 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ListsByKind
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast, ListsByKind
 from realtime.engine.lists import Kind, Swept
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.packing import decoding, text
 from realtime.engine.postgresql.seen import PostgreSQLSeenUsers
 from realtime.engine.postgresql.streams import key
-from realtime.errors import EngineUnavailable
 
 SWEPT_REMEMBERED = 86_400_000
 """Milliseconds for which a node that was swept learns of it when it is back."""
@@ -83,7 +82,7 @@ class PostgreSQLNodeLists(PostgreSQLLists, ListsByKind):
             receiver: the node.
             uid: the ID of the node.
         """
-        self._open(lambda kind: PostgreSQLNodeSet(self._database, kind, receiver, uid, self.seen))
+        self._open(receiver, lambda kind: PostgreSQLNodeSet(self._database, kind, uid, self.seen))
 
     async def renew(self, node: str, lifetime: float, *, swept: bool) -> None:
         """Write again what the lists of this node lack.
@@ -114,23 +113,17 @@ class PostgreSQLNodeLists(PostgreSQLLists, ListsByKind):
 
 
 class PostgreSQLNodeSet:
-    """See `channel_list.ChannelSet`: rows of one node, whose receiver gets the reports."""
+    """See `channel_list.ChannelSet`: rows of one node."""
 
-    def __init__(
-        self,
-        database: Database,
-        kind: Kind,
-        receiver: Receiver,
-        uid: str,
-        seen: PostgreSQLSeenUsers,
-    ) -> None:
+    def __init__(self, database: Database, kind: Kind, uid: str, seen: PostgreSQLSeenUsers) -> None:
         self._database = database
         self._kind = kind
-        self._receiver = receiver
         self._uid = uid
         self._seen = seen
 
-    async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
+    async def change(
+        self, added: Sequence[str], removed: Sequence[str], *, report: bool
+    ) -> FirstAndLast | None:
         ((first, last),) = await self._database.fetch(
             _CHANGE,
             self._uid,
@@ -141,13 +134,8 @@ class PostgreSQLNodeSet:
             self._seen.most if report and self._kind is Kind.USERS else None,
         )
         if first is None:
-            raise EngineUnavailable("this node counted as dead, and was swept")
-        if not report:
-            return
-        for name in first:
-            self._receiver.on_first(self._kind, text(name))
-        for name in last:
-            self._receiver.on_last(self._kind, text(name))
+            return None
+        return ([*map(text, first)], [*map(text, last)]) if report else ((), ())
 
     async def expire(self, lifetime: float) -> None:
         """Do nothing: names end with the heartbeats of their node."""

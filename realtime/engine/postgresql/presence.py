@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -14,6 +15,8 @@ from realtime.protocol.messages import ChannelName, ClientID, ClientInfo
 
 MAX_ENTRIES = 1000
 """Entries of one statement."""
+MAX_BATCH = 500
+"""Calls that share a statement: mostly of one client each."""
 
 # rows are written in the order of their keys, so that two nodes never wait for each other
 _CHANGE = """
@@ -43,6 +46,10 @@ class PresenceChange(NamedTuple):
     client: ClientID
     info: bytes | None = None
     lifetime: int = 0
+
+
+Waiting = tuple[Sequence[PresenceChange], asyncio.Future[None]]
+"""Changes, and who waits until they are written."""
 
 
 class PostgreSQLPresence:
@@ -90,18 +97,28 @@ class PostgreSQLNodePresence(PostgreSQLPresence):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._batches: Batches[Sequence[PresenceChange]] = Batches(self._write, MAX_BATCH)
+        self._batches: Batches[Waiting] = Batches(self._write, MAX_BATCH)
 
     async def _change(self, changes: Sequence[PresenceChange]) -> None:
-        await self._batches.put(changes)
+        written = asyncio.get_running_loop().create_future()
+        self._batches.add((changes, written))
+        await written
 
-    async def _write(self, batch: list[Sequence[PresenceChange]]) -> None:
-        await super()._change([change for changes in batch for change in changes])
+    async def _write(self, batch: list[Waiting]) -> None:
+        error: Exception | None = None
+        try:
+            await super()._change([change for changes, _ in batch for change in changes])
+        except asyncio.CancelledError:
+            for _, written in batch:
+                written.cancel()
+            raise
+        except Exception as failure:  # also a defect: its callers must not wait on
+            error = failure
+        for _, written in batch:
+            if not written.done():  # who waited may have been cancelled
+                written.set_result(None) if error is None else written.set_exception(error)
 
     async def close(self) -> None:
-        """Write nothing more."""
-        await self._batches.close()
-
-
-MAX_BATCH = 500
-"""Calls that share a statement: mostly of one client each."""
+        """Write nothing more. Who waits is cancelled."""
+        for _, written in await self._batches.close():
+            written.cancel()

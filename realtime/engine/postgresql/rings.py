@@ -20,6 +20,7 @@ from collections.abc import Callable, Iterable, Sequence
 import msgspec
 from msgspec import Raw, Struct
 
+from realtime.engine.postgresql.batches import Batches
 from realtime.engine.postgresql.database import Database
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
@@ -161,14 +162,11 @@ class LoopRinger(Ringer):
 
     def __init__(self, database: Database, polled: bool = False) -> None:
         super().__init__(database, polled)
-        self._waiting: list[tuple[Message, Done | None]] = []
-        self._ringing: asyncio.Task[None] | None = None
+        self._batches: Batches[tuple[Message, Done | None]] = Batches(self._send, MAX_JOINED)
 
     def soon(self, message: Message, done: Done | None = None) -> None:
         """Send a message. `done` is called when it is sent, with the error if it may be lost."""
-        self._waiting.append((message, done))
-        if self._ringing is None:
-            self._ringing = asyncio.get_running_loop().create_task(self._run())
+        self._batches.add((message, done))
 
     async def ring(self, messages: Sequence[Message]) -> None:
         sent: asyncio.Future[EngineUnavailable | None] = asyncio.get_running_loop().create_future()
@@ -185,27 +183,17 @@ class LoopRinger(Ringer):
 
     async def close(self, timeout: float) -> None:
         """Send what waits; what is not sent in that time is lost."""
-        if (ringing := self._ringing) is not None:
-            await asyncio.wait([ringing], timeout=timeout)
-            ringing.cancel()
-            await asyncio.wait([ringing])
-        for _, done in self._waiting:
+        for _, done in await self._batches.close(timeout):
             if done is not None:
                 done(EngineUnavailable("the engine has stopped"))
-        self._waiting.clear()
 
-    async def _run(self) -> None:
+    async def _send(self, batch: Sequence[tuple[Message, Done | None]]) -> None:
+        error: EngineUnavailable | None = None
         try:
-            while self._waiting:
-                taken, self._waiting = self._waiting[:MAX_JOINED], self._waiting[MAX_JOINED:]
-                error: EngineUnavailable | None = None
-                try:
-                    await super().ring([message for message, _ in taken])
-                except EngineUnavailable as caught:
-                    error = caught
-                for _, done in taken:
-                    if done is not None:
-                        done(error)
-                await asyncio.sleep(JOIN_SECONDS)
-        finally:
-            self._ringing = None
+            await super().ring([message for message, _ in batch])
+        except EngineUnavailable as caught:
+            error = caught
+        for _, done in batch:
+            if done is not None:
+                done(error)
+        await asyncio.sleep(JOIN_SECONDS)

@@ -12,11 +12,10 @@ import asyncio
 import logging
 import time
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager, ExitStack, nullcontext
+from contextlib import AbstractAsyncContextManager, nullcontext
 from typing import NamedTuple
 from weakref import WeakValueDictionary
 
-from realtime.channel_rules import INTERNAL
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
 from realtime.engine.channel_list import ChannelList
@@ -40,10 +39,6 @@ PUBLICATION = "realtime.publication"
 JOIN = "realtime.join"
 LEAVE = "realtime.leave"
 """Types of messages. Nodes of other versions read them."""
-
-CHANNEL_LIST_TIMEOUT = 0.5
-"""Seconds a subscribe waits until its channel is listed. The list is on one shard; while that is
-away, channels of the other shards must not suffer."""
 
 
 MAX_COUNT = 2**31 - 1
@@ -362,13 +357,7 @@ class RedisBroker(RedisStreams):
         return self._shards.shard(channel)
 
     async def subscribe(self, channel: ChannelName) -> None:
-        listed = None if channel.startswith(INTERNAL) else self._channel_list.add(channel)
-        with ExitStack() as undo:
-            undo.callback(self._channel_list.discard, channel)
-            await self._groups.join(self._keys.group(channel))
-            if listed is not None:
-                await asyncio.wait([listed], timeout=CHANNEL_LIST_TIMEOUT)
-            undo.pop_all()
+        await self._channel_list.add_with(channel, self._groups.join(self._keys.group(channel)))
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)

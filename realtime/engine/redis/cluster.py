@@ -5,13 +5,10 @@ All of it is on the shard of the control stream, but for claims, which are sprea
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Iterable
-from typing import TypeVar
-
 from realtime.channel_rules import CONTROL, INTERNAL_OPTIONS, QUESTIONS
 from realtime.engine import records
 from realtime.engine.base import Outgoing, Streams
+from realtime.engine.entries import Entries
 from realtime.engine.nodes import NODES_REMEMBERED, NodeInfo, NodeStatus, SurveyID
 from realtime.engine.redis.lists import RedisNodeLists
 from realtime.engine.redis.scripts import (
@@ -20,13 +17,9 @@ from realtime.engine.redis.scripts import (
     OPEN_SURVEY,
     REMOVE_PRESENCE,
 )
-from realtime.engine.redis.shards import Shards, decoding
+from realtime.engine.redis.shards import OTHER_KEYS, Shards, decoding
 from realtime.payload import Payload
 from realtime.protocol.messages import Publication
-
-logger = logging.getLogger("realtime.engine")
-
-R = TypeVar("R")
 
 
 class RedisCluster:
@@ -44,8 +37,7 @@ class RedisCluster:
         self._keys = shards.keys
         self._streams = streams
         self._lists = lists
-        self._is_strange = False
-        """Whether a node could not be decoded: logged once, since it is read again and again."""
+        self._nodes = Entries("A node", OTHER_KEYS)
 
     # nodes
 
@@ -66,30 +58,12 @@ class RedisCluster:
     async def statuses(self) -> list[NodeStatus]:
         keys = (*self._keys.seen, self._keys.nodes[1])
         reply = await self._shards.run(CONTROL, NODES_SEEN, keys)
-        return self._decoded(
+        return self._nodes.decoded(
             zip(reply[1::4], reply[2::4], reply[3::4], strict=True),
             lambda row: records.to_status(
                 self._shards.unpack(row[0]), NODES_REMEMBERED - row[1] / 1000, bool(row[2])
             ),
         )
-
-    def _decoded(self, rows: Iterable[R], decode: Callable[[R], NodeStatus]) -> list[NodeStatus]:
-        """Return nodes without those that cannot be decoded: one must not hide the others."""
-        nodes = []
-        error: Exception | None = None
-        for row in rows:
-            try:
-                nodes.append(decode(row))
-            except Exception as caught:  # serializers and decoders raise all kinds of them
-                error = caught
-        if error is not None and not self._is_strange:
-            logger.error(
-                "A node is left out, because its entry cannot be decoded: %s. Do all processes have"
-                " the same encryption keys?",
-                type(error).__name__,
-            )
-            self._is_strange = True
-        return nodes
 
     # surveys
 

@@ -23,7 +23,6 @@ What pub/sub means for the contract:
 from __future__ import annotations
 
 import asyncio
-import fnmatch
 import logging
 import re
 from collections import deque
@@ -31,6 +30,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
 from channels.exceptions import ChannelFull, MessageTooLarge
+from channels.layers import BaseChannelLayer
 from channels_redis.serializers import registry
 from channels_redis.utils import decode_hosts
 
@@ -51,7 +51,7 @@ _GROUP_NAME = re.compile(r"[a-zA-Z\d\-_.]+", re.ASCII)
 _CHANNEL_NAME = re.compile(r"[a-zA-Z\d\-_.]+(![a-zA-Z\d\-_.]*)?", re.ASCII)
 
 
-class RedisChannelLayer:
+class RedisChannelLayer(BaseChannelLayer):  # type: ignore[misc] # Channels has no types
     """See the module. Belongs to no event loop: each loop gets its own connections."""
 
     extensions: ClassVar = ["groups", "flush"]
@@ -92,6 +92,7 @@ class RedisChannelLayer:
                 0: not at all, as in `channels_redis`.
             ignored: options of the layers of `channels_redis` that have no meaning here.
         """
+        super().__init__(expiry, capacity, self.compile_capacities(channel_capacity or {}))
         serializer = registry.get_serializer(
             serializer_format, symmetric_encryption_keys=symmetric_encryption_keys
         )
@@ -105,12 +106,6 @@ class RedisChannelLayer:
         self.prefix = prefix
         self.serialize = self.bus.serialize
         self.deserialize = self.bus.deserialize
-        self.capacity = capacity
-        self.channel_capacity = [
-            (each if isinstance(each, re.Pattern) else re.compile(fnmatch.translate(each)), number)
-            for each, number in (channel_capacity or {}).items()
-        ]
-        self.expiry = expiry
         self.group_expiry = group_expiry
 
     # channels
@@ -163,7 +158,7 @@ class RedisChannelLayer:
         return self.bus.deserialize(data)
 
     async def _open(self, channel: str) -> _Queue:
-        queue = _Queue(channel, self.capacity_of(channel), self.expiry)
+        queue = _Queue(channel, self.get_capacity(channel), self.expiry)
         await self._loop_bus.open_mailbox(channel, queue)
         return queue
 
@@ -232,7 +227,7 @@ class RedisChannelLayer:
         """
         await self.bus.close()
 
-    # names and capacities
+    # names
 
     def require_valid_channel_name(self, name: object) -> bool:
         """Return True.
@@ -249,13 +244,6 @@ class RedisChannelLayer:
             TypeError: Channels does not allow the name.
         """
         return _require_name("group", name, _GROUP_NAME)
-
-    def capacity_of(self, channel: str) -> int | None:
-        """Return the number of messages that may wait in a channel; None: any number."""
-        for pattern, capacity in self.channel_capacity:
-            if pattern.match(channel):
-                return capacity
-        return self.capacity
 
 
 class _Queue:

@@ -7,11 +7,11 @@ encrypt them.
 from __future__ import annotations
 
 import hashlib
-import logging
 from collections.abc import Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
 from realtime.engine import records
+from realtime.engine.entries import Entries
 from realtime.engine.limits import (
     MAX_BLOCKED,
     NO_LIST,
@@ -22,12 +22,10 @@ from realtime.engine.limits import (
     Places,
 )
 from realtime.engine.redis.scripts import ADD_DEBTS, BLOCK, BLOCKED, PLACE_CONNECTIONS
-from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP, Shards, decoding
+from realtime.engine.redis.shards import MAX_ENTRIES_PER_STEP, OTHER_KEYS, Shards, decoding
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import UserID
 from realtime.redis.commands import Argument
-
-logger = logging.getLogger("realtime.engine")
 
 
 class RedisLimits:
@@ -36,8 +34,7 @@ class RedisLimits:
     def __init__(self, shards: Shards) -> None:
         self._shards = shards
         self._keys = shards.keys
-        self._is_strange = False
-        """Whether an entry could not be decoded: logged once, since it is read again and again."""
+        self._blocked = Entries("A blocked user", OTHER_KEYS)
 
     async def block(self, ends: Mapping[UserID, float]) -> Blocking:
         number, version, users = 0, b"", list(ends)
@@ -56,22 +53,10 @@ class RedisLimits:
             if _version(version or b"") == known:
                 return None
         version, *entries = await self._shards.run(CONTROL, BLOCKED, self._keys.blocked)
-        ends: dict[UserID, float] = {}
-        strange = 0
-        for entry in entries[1::2]:
-            try:
-                user, end = records.to_blocked(self._shards.unpack(entry))
-                ends[user] = end
-            except Exception:  # serializers and decoders raise all kinds of them
-                strange += 1
-        if strange and not self._is_strange:
-            logger.error(
-                "Blocked users are left out, because their entries cannot be decoded: %d. Do all"
-                " processes have the same encryption keys?",
-                strange,
-            )
-            self._is_strange = True
-        return BlockList(_version(version), ends)
+        ends = self._blocked.decoded(
+            entries[1::2], lambda entry: records.to_blocked(self._shards.unpack(entry))
+        )
+        return BlockList(_version(version), dict(ends))
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         arguments: list[Argument] = [f"{elapsed * 1000:.3f}"]

@@ -9,11 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ListsByKind
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast, ListsByKind
 from realtime.engine.lists import LISTS_KEPT, Kind, Swept
 from realtime.engine.redis.scripts import FORGET_SEEN, LIST_NAMES, RENEW_LISTS, SWEEP
 from realtime.engine.redis.shards import Shards, decoding
-from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import UserID
 from realtime.redis.commands import Argument
 
@@ -190,7 +189,7 @@ class RedisNodeLists(RedisLists, ListsByKind):
             receiver: the node.
             uid: the ID of the node.
         """
-        self._open(lambda kind: RedisNodeSet(self._shards, kind, receiver, uid, self))
+        self._open(receiver, lambda kind: RedisNodeSet(self._shards, kind, uid, self.seen))
 
     async def renew(self, node: str, lifetime: float) -> None:
         """Keep the lists of this node until `lifetime` seconds have passed without another call.
@@ -225,21 +224,20 @@ class RedisNodeLists(RedisLists, ListsByKind):
 
 
 class RedisNodeSet:
-    """See `channel_list.ChannelSet`: the set of one node, whose receiver gets the reports."""
+    """See `channel_list.ChannelSet`: the set of one node."""
 
-    def __init__(
-        self, shards: Shards, kind: Kind, receiver: Receiver, uid: str, lists: RedisNodeLists
-    ) -> None:
+    def __init__(self, shards: Shards, kind: Kind, uid: str, seen: RedisSeenUsers) -> None:
         self._shards = shards
         self._kind = kind
-        self._receiver = receiver
-        self._lists = lists
         self._uid = uid
+        self._seen = seen
         self._key = shards.keys.list_of(kind, uid)
 
-    async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
+    async def change(
+        self, added: Sequence[str], removed: Sequence[str], *, report: bool
+    ) -> FirstAndLast | None:
         keys = self._shards.keys
-        notes_seen = report and self._kind is Kind.USERS and self._lists.seen.notes
+        notes_seen = report and self._kind is Kind.USERS and self._seen.notes
         reply = await self._shards.run(
             CONTROL,
             LIST_NAMES,
@@ -247,15 +245,12 @@ class RedisNodeSet:
             (self._uid, keys.list_of(self._kind), int(notes_seen), len(added), *added, *removed),
         )
         if reply is None:
-            raise EngineUnavailable("this node counted as dead, and was swept")
+            return None
         if not report:
-            return
+            return (), ()
         with decoding("a name in a list"):
             first, last = [[name.decode() for name in names] for names in reply]
-        for name in first:
-            self._receiver.on_first(self._kind, name)
-        for name in last:
-            self._receiver.on_last(self._kind, name)
+        return first, last
 
     async def expire(self, lifetime: float) -> None:
         await self._shards.command(CONTROL, b"PEXPIRE", self._key, int(lifetime * 1000))

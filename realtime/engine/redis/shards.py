@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Collection, Sequence
+from functools import partial
 from typing import TypeVar
 
+from realtime.engine import entries
 from realtime.engine.base import Affects
 from realtime.engine.records import Message
 from realtime.engine.redis.keys import Keys
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.engine.redis.scripts import ADD_PRESENCE, PRESENCE
-from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
 from realtime.redis.commands import Argument, Reply, Script, ScriptCall
 
@@ -27,7 +27,12 @@ ROUND_TRIPS = 3
 MAX_ENTRIES_PER_STEP = 200
 """Entries written by one script. Redis runs nothing else meanwhile."""
 
+OTHER_KEYS = "Do all processes have the same encryption keys?"
+"""What an entry that cannot be decoded asks."""
+
 R = TypeVar("R")
+
+decoding = partial(entries.decoding, "Redis")
 
 
 class Shards:
@@ -45,6 +50,7 @@ class Shards:
         self.blocking = blocking
         self.call = redis.call_blocking if blocking else redis.call
         self.call_many = redis.call_many_blocking if blocking else redis.call_many
+        self.pack, self.unpack = redis.serialize, redis.deserialize
         redis.seal = self.keys.seal
 
     def affected_by(self, shards: Collection[int]) -> Affects:
@@ -131,25 +137,3 @@ class Shards:
             return list(zip(reply[::2], reply[1::2], strict=True))
 
     # values pass the serializer of the layer, which may encrypt them
-
-    def pack(self, message: Message) -> bytes:
-        return self.redis.serialize(message)
-
-    def unpack(self, packed: bytes) -> Message:
-        return self.redis.deserialize(packed)
-
-
-@contextmanager
-def decoding(what: str) -> Iterator[None]:
-    """Decode values of Redis within this block. `what`: names one of them, for the error.
-
-    Raises:
-        EngineUnavailable: no node wrote such a value. Serializers and decoders raise all kinds of
-            exceptions then; this is where they end.
-    """
-    try:
-        yield
-    except Exception as error:
-        raise EngineUnavailable(
-            f"Redis has {what} that cannot be decoded ({type(error).__name__})"
-        ) from error

@@ -42,7 +42,7 @@ def begin(model: type[Model]) -> Round | None:
 def latest(model: type[Model]) -> Round | None:
     """Return the latest round that a process of the service began; None if it is not known."""
     try:
-        return serving.call(lambda member: member.positions([_name(model)]))[0]
+        return serving.call(lambda member: member.broker.positions([_name(model)]))[0]
     except (NotServing, EngineUnavailable):
         return None
 

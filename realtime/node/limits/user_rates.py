@@ -96,10 +96,7 @@ class UserRates:
 
     def of(self, user: UserID) -> UserDebts:
         """Return the debts of a user, for a connection to keep."""
-        debts = self._users.get(user)
-        if debts is None:
-            debts = self._users[user] = UserDebts(user, len(self._rates))
-        return debts
+        return self._users.setdefault(user, UserDebts(user, len(self._rates)))
 
     def allows(self, debts: UserDebts, spent: Spent, method: Method | None, now: float) -> bool:
         """Count a command of a user, and return whether it may run.

@@ -8,7 +8,7 @@ from typing import Any
 
 import redis
 
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ChannelList
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, ChannelList, FirstAndLast
 from realtime.errors import EngineUnavailable
 from realtime.redis.connection import Connection
 
@@ -38,7 +38,9 @@ class Wire:
             raise EngineUnavailable("the wire is broken")
         return await self._connection.execute(*command)
 
-    async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
+    async def change(
+        self, added: Sequence[str], removed: Sequence[str], *, report: bool
+    ) -> FirstAndLast:
         assert len(added) + len(removed) <= MAX_NAMES_PER_STEP
         for command, names in ((b"SADD", added), (b"SREM", removed)):
             if names:
@@ -46,6 +48,7 @@ class Wire:
         if report:
             self.reported += [(name, True) for name in added]
             self.reported += [(name, False) for name in removed]
+        return (), ()
 
     async def expire(self, lifetime: float) -> None:
         await self._run(b"PEXPIRE", self._key, int(lifetime * 1000))
@@ -71,7 +74,7 @@ class ChannelListBench:
         self.client = client
         self.key = key
         self.channel_list = ChannelList()
-        self.channel_list.open(wire)
+        self.channel_list.open(wire, lambda first, last: None)
 
     def names(self) -> set[str]:
         """The names in Redis."""

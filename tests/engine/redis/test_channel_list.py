@@ -57,7 +57,7 @@ async def test_with_a_pause_only_what_follows_the_first_names_waits(
 ) -> None:
     """A process that gets the processor for moments only has listed its users in the first one."""
     channel_list = ChannelList(pause=3600.0)
-    channel_list.open(bench.wire)
+    channel_list.open(bench.wire, lambda first, last: None)
 
     async with asyncio.timeout(20):
         await asyncio.gather(channel_list.add("a"), channel_list.add("b"))
@@ -73,7 +73,7 @@ async def test_with_a_pause_a_name_that_comes_back_in_it_was_never_away(
     bench: ChannelListBench,
 ) -> None:
     channel_list = ChannelList(pause=0.5)
-    channel_list.open(bench.wire)
+    channel_list.open(bench.wire, lambda first, last: None)
     await channel_list.add("a")
 
     channel_list.discard("a")

@@ -9,7 +9,7 @@ from typing import NamedTuple
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from realtime.engine.channel_list import ChannelList
+from realtime.engine.channel_list import ChannelList, FirstAndLast
 from realtime.errors import EngineUnavailable
 from tests.unit.parts import turns
 
@@ -27,7 +27,9 @@ class FlakySet:
         self.fails_before = False
         self.fails_after = False
 
-    async def change(self, added: Sequence[str], removed: Sequence[str], *, report: bool) -> None:
+    async def change(
+        self, added: Sequence[str], removed: Sequence[str], *, report: bool
+    ) -> FirstAndLast:
         await self._step()
         self.names |= set(added)
         self.names -= set(removed)
@@ -37,6 +39,7 @@ class FlakySet:
                 for name in names:
                     assert self.listed.get(name, False) is not is_listed, "it was reported before"
                     self.listed[name] = is_listed
+        return (), ()
 
     async def expire(self, lifetime: float) -> None:
         await self._step()
@@ -107,7 +110,7 @@ def test_list_and_reports_are_right_after_a_renewal(script: list[Phase]) -> None
 
 async def follow(script: list[Phase]) -> None:
     channel_set, channel_list = FlakySet(), ChannelList()
-    channel_list.open(channel_set)
+    channel_list.open(channel_set, lambda first, last: None)
     subscribed: set[str] = set()
     renewals: list[asyncio.Future[None]] = []
     for phase in script:

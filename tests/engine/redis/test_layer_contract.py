@@ -230,7 +230,7 @@ async def test_capacity_may_depend_on_the_name(open_layer: OpenLayer, unique: st
 
     channels = {kind: await layer.new_channel(kind) for kind in expected}
 
-    assert {kind: layer.capacity_of(name) for kind, name in channels.items()} == expected
+    assert {kind: layer.get_capacity(name) for kind, name in channels.items()} == expected
 
 
 # expiry

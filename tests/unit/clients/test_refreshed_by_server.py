@@ -7,12 +7,15 @@ from collections.abc import AsyncIterator
 
 import pytest
 
+import realtime
+from realtime.cluster.control import RefreshSome
 from realtime.config.reader import load
 from realtime.node.node import Node
+from realtime.serving import serving
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.node.node_parts import Connection
-from tests.unit.parts import Clock, eventually, turns
+from tests.unit.parts import Clock, RecordingClient, data, eventually, turns
 
 
 @pytest.fixture
@@ -35,7 +38,7 @@ async def connection(node: Node) -> Connection:
 async def test_connection_expires_when_the_server_says(
     node: Node, connection: Connection, clock: Clock
 ) -> None:
-    await node.refresh_user("17", time.time() + 30)
+    await node.send_control(RefreshSome(user="17", expires_at=time.time() + 30))
     await clock.advance(34)
     assert connection.closes == []
     await clock.advance(3)
@@ -43,7 +46,7 @@ async def test_connection_expires_when_the_server_says(
 
 
 async def test_connection_expires_no_more(node: Node, connection: Connection, clock: Clock) -> None:
-    await node.refresh_user("17", None)
+    await node.send_control(RefreshSome(user="17", expires_at=None))
     await clock.advance(10_000)
     await turns(20)
     assert connection.closes == []
@@ -52,5 +55,15 @@ async def test_connection_expires_no_more(node: Node, connection: Connection, cl
 async def test_connection_that_has_expired_is_closed_at_once(
     node: Node, connection: Connection
 ) -> None:
-    await node.refresh_user("17", time.time() - 1)
+    await node.send_control(RefreshSome(user="17", expires_at=time.time() - 1))
     await eventually(lambda: connection.closes == [3005])
+
+
+async def test_function_refreshes_clients_of_its_own_node() -> None:
+    node = await serving.start()
+    client = RecordingClient("C1", "17")
+    node.hub.add(client)
+    await realtime.arefresh("17", 5.5, info={"a": 1})
+    assert client.refreshed == [(5.5, data('{"a":1}'))]
+    node.hub.remove(client)
+    await serving.stop()

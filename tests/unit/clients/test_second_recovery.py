@@ -7,12 +7,11 @@ from typing import Any
 import pytest
 
 from realtime.node.node import Node
-from realtime.server_api import operations
 from tests.conftest import connection_token
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.node.node_parts import Connection, publish
-from tests.unit.parts import position_of, turns
+from tests.unit.parts import position_of, subscribe_user, turns
 
 TWO_KEPT = {"history_size": 2}
 FEW = {"client_recovery_max_publication_limit": 2, "client_history_max_publication_limit": 3}
@@ -130,7 +129,7 @@ async def test_server_side_subscriptions_recover_unasked(
 ) -> None:
     await publish_to(second_node, "auto:a", 2)
     connection = await connect()
-    await operations.subscribe(second_node, "17", "auto:a")
+    await subscribe_user(second_node, "17", "auto:a")
     await turns()
     late = await connect(channels=["auto:b", "auto:a"])
     assert connection.kinds("auto:a") == ["subscribe", "pub"]

@@ -8,12 +8,11 @@ import pytest
 
 from realtime.node.node import Node
 from realtime.protocol.messages import StreamPosition
-from realtime.server_api import operations
 from tests.conftest import connection_token
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.second_parts import SecondConnection, publish, published
 from tests.unit.node.node_parts import Connection
-from tests.unit.parts import Clock, data, eventually, position_of, turns
+from tests.unit.parts import Clock, data, eventually, position_of, subscribe_user, turns
 
 
 @pytest.fixture
@@ -40,7 +39,7 @@ async def test_client_of_the_second_generation_is_told(
     node: Node, second: SecondConnection
 ) -> None:
     await publish(node, "a", 1)
-    await operations.subscribe(node, "17", "a", data=data('{"n":1}'))
+    await subscribe_user(node, "17", "a", data=data('{"n":1}'))
     await publish(node, "a", 2)
     await turns()
 
@@ -62,7 +61,7 @@ async def test_client_of_the_second_generation_is_told(
 
 async def test_client_of_the_first_generation_is_told(node: Node, first: Connection) -> None:
     await publish(node, "a", 1)
-    await operations.subscribe(node, "17", "a")
+    await subscribe_user(node, "17", "a")
     await publish(node, "a", 2)
     await turns()
 
@@ -79,7 +78,7 @@ async def test_client_of_the_first_generation_is_told(node: Node, first: Connect
 async def test_subscription_without_history_is_told_with_nothing(
     node: Node, second: SecondConnection
 ) -> None:
-    await operations.subscribe(node, "17", "plain:a")
+    await subscribe_user(node, "17", "plain:a")
     await turns()
     assert second.pushed == [{"channel": "plain:a", "subscribe": {}}]
 
@@ -87,7 +86,7 @@ async def test_subscription_without_history_is_told_with_nothing(
 async def test_only_the_connection_that_is_named_is_subscribed(
     node: Node, first: Connection, second: SecondConnection
 ) -> None:
-    await operations.subscribe(node, "17", "plain:a", client=second.client.id)
+    await subscribe_user(node, "17", "plain:a", client=second.client.id)
     await turns()
     assert (first.pushes, second.kinds()) == ([], ["subscribe"])
 
@@ -95,9 +94,7 @@ async def test_only_the_connection_that_is_named_is_subscribed(
 async def test_info_and_overrides_are_those_of_the_call(
     node: Node, second: SecondConnection
 ) -> None:
-    await operations.subscribe(
-        node, "17", "asking:a", info=data("5"), overrides={"force_recovery": True}
-    )
+    await subscribe_user(node, "17", "asking:a", info=data("5"), overrides={"force_recovery": True})
     await turns()
     present = await node.presence.get("asking:a")
     info = present[second.client.id].chan_info
@@ -116,7 +113,7 @@ async def test_what_was_missed_follows_the_push(
     for value in (1, 2, 3):
         await publish(node, "a", value)
     epoch = (await position_of(node.broker, "a")).epoch
-    await operations.subscribe(node, "17", "a", since=StreamPosition(since, epoch))
+    await subscribe_user(node, "17", "a", since=StreamPosition(since, epoch))
     await turns()
     assert second.pushed[0]["subscribe"]["offset"] == offset
     assert published(second) == missed
@@ -128,7 +125,7 @@ async def test_what_was_missed_follows_the_push_of_the_first_generation(
     for value in (1, 2):
         await publish(node, "a", value)
     epoch = (await position_of(node.broker, "a")).epoch
-    await operations.subscribe(node, "17", "a", since=StreamPosition(1, epoch))
+    await subscribe_user(node, "17", "a", since=StreamPosition(1, epoch))
     await turns()
     assert [push["data"]["offset"] for push in first.pushes] == [1, 2]
 
@@ -140,7 +137,7 @@ async def test_subscription_again_is_told_again_and_not_made_again(
     node: Node, second: SecondConnection
 ) -> None:
     for number in (1, 2):
-        await operations.subscribe(node, "17", "a", data=data(str(number)), info=data("6"))
+        await subscribe_user(node, "17", "a", data=data(str(number)), info=data("6"))
     await publish(node, "a", 1)
     await turns()
     told = [push["subscribe"]["data"] for push in second.pushed if "subscribe" in push]
@@ -152,14 +149,14 @@ async def test_subscription_of_the_client_itself_stays_its_own(
     node: Node, second: SecondConnection, clock: Clock
 ) -> None:
     await second.call("subscribe", channel="a")
-    await operations.subscribe(node, "17", "a")
+    await subscribe_user(node, "17", "a")
     second.client.lose_position("a")
     await eventually(lambda: "unsubscribe" in second.kinds("a"))
     assert second.closes == []
 
 
 async def test_lost_position_ends_the_connection(node: Node, second: SecondConnection) -> None:
-    await operations.subscribe(node, "17", "a")
+    await subscribe_user(node, "17", "a")
     second.client.lose_position("a")
     await eventually(lambda: second.closes == [3010])
 
@@ -168,9 +165,9 @@ async def test_lost_position_ends_the_connection(node: Node, second: SecondConne
 async def test_subscription_expires_when_the_last_call_says(
     node: Node, second: SecondConnection, clock: Clock, again: float | None, closes: list[int]
 ) -> None:
-    await operations.subscribe(node, "17", "plain:a", expires_at=time.time() + 100)
+    await subscribe_user(node, "17", "plain:a", expires_at=time.time() + 100)
     moment = None if again is None else time.time() + again
-    await operations.subscribe(node, "17", "plain:a", expires_at=moment)
+    await subscribe_user(node, "17", "plain:a", expires_at=moment)
     await clock.advance(50)
     await turns(20)
     assert second.closes == closes
@@ -180,9 +177,9 @@ async def test_subscription_expires_when_the_last_call_says(
 async def test_limit_of_channels_ends_the_connection(
     node: Node, first: Connection, second: SecondConnection
 ) -> None:
-    await operations.subscribe(node, "17", "plain:a")
-    await operations.subscribe(node, "17", "plain:a")
+    await subscribe_user(node, "17", "plain:a")
+    await subscribe_user(node, "17", "plain:a")
     await turns()
     assert (first.closes, second.closes) == ([], [])
-    await operations.subscribe(node, "17", "plain:b")
+    await subscribe_user(node, "17", "plain:b")
     await eventually(lambda: (first.closes, second.closes) == ([3013], [3505]))

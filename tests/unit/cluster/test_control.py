@@ -124,7 +124,7 @@ async def test_end_of_an_auth_session_closes_its_connections_or_refreshes_all(
         node.hub.add(client)
 
     if origin == "own":
-        await node.end_auth_session("17", ended)
+        await node.send_control(EndAuthSession("17", ended, FORCED))
     else:
         await other_node_sends(engine, EndAuthSession("17", ended, FORCED, "another"))
     await turns(20)
@@ -250,7 +250,7 @@ async def test_connections_are_refreshed_at_every_node(node: Node, engine: Clust
     await other_node_sends(
         engine, RefreshSome(user="17", client="C1", expires_at=5.5, info='{"a": 1}')
     )
-    await node.refresh_user("17", None)
+    await node.send_control(RefreshSome(user="17", expires_at=None))
     await eventually(lambda: len(one.refreshed) == 2)
 
     assert sorted(one.refreshed, key=str) == sorted(
@@ -276,7 +276,7 @@ async def test_connections_are_subscribed_at_every_node(node: Node, engine: Clus
             overrides={"force_recovery": True, "of the future": True},
         ),
     )
-    await node.subscribe_some(SubscribeSome(user="17", channel="b"))
+    await node.send_control(SubscribeSome(user="17", channel="b"))
     await eventually(lambda: len(one.subscribed) == 2)
 
     overrides = Overrides(force_recovery=True)

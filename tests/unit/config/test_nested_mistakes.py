@@ -19,7 +19,8 @@ from realtime.config.nested_names import (
     UNSUPPORTED,
     UNUSED,
 )
-from realtime.config.options import Problem, find_option
+from realtime.config.options import find_option
+from realtime.config.problems import Problem
 from realtime.config.reader import read
 from tests.unit.config.nested_files import CLIENT, namespace, rules, tree
 

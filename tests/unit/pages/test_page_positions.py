@@ -16,6 +16,7 @@ from django.test import AsyncClient, Client, RequestFactory, override_settings
 from pytest_django import DjangoAssertNumQueries
 
 import realtime
+from realtime.engine.memory import MemoryBroker
 from realtime.errors import EngineUnavailable, NamespaceNotFound, NotAvailable
 from realtime.node.node import Node
 from realtime.pages import page_positions
@@ -94,13 +95,13 @@ def test_page_makes_no_query_and_stays_public(
 @pytest.mark.parametrize("path", ["page", "later"])
 def test_channels_of_a_page_are_read_together(path: str, monkeypatch: pytest.MonkeyPatch) -> None:
     calls: list[list[str]] = []
-    read = Node.positions
+    read = MemoryBroker.positions
 
-    async def count(self: Node, channels: Any, at: int | None = None) -> Any:
+    async def count(self: MemoryBroker, channels: Any, at: int | None = None) -> Any:
         calls.append(list(channels))
         return await read(self, channels, at)
 
-    monkeypatch.setattr(Node, "positions", count)
+    monkeypatch.setattr(MemoryBroker, "positions", count)
     names = [f"orders:{number}" for number in range(50)]
 
     response = Client().get("/page", {"text": site.MANY, "name": names})

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from realtime.cluster.control import RefreshSome
 from realtime.node.node import Node
 from tests.conftest import connection_token
 from tests.unit.clients.second_parts import SecondConnection, publish
@@ -64,7 +65,7 @@ async def test_unsubscribe_does_not_overtake_the_reply(
 async def test_refresh_does_not_overtake_the_reply_which_tells_the_new_expiry(
     node: Node, connecting: Connecting
 ) -> None:
-    await node.refresh_user("17", time.time() + 10 * TTL)
+    await node.send_control(RefreshSome(user="17", expires_at=time.time() + 10 * TTL))
     await turns()
     assert connecting.connection.messages == []
     reply = (await connecting.answered())[0]
@@ -75,7 +76,7 @@ async def test_refresh_does_not_overtake_the_reply_which_tells_the_new_expiry(
 async def test_refresh_without_an_end_is_told_by_the_reply(
     node: Node, connecting: Connecting
 ) -> None:
-    await node.refresh_user("17", None)
+    await node.send_control(RefreshSome(user="17", expires_at=None))
     reply = (await connecting.answered())[0]
     assert "expires" not in (reply.get("connect") or reply["result"])
 

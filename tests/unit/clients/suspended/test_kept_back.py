@@ -15,7 +15,7 @@ from realtime.server_api import operations
 from tests.conftest import connection_token
 from tests.unit.clients.second_parts import OPTIONS, SecondConnection, publish, published
 from tests.unit.node.node_parts import Connection
-from tests.unit.parts import data, turns
+from tests.unit.parts import data, subscribe_user, turns
 from tests.unit.suspended_engine import SuspendedEngine
 
 
@@ -98,7 +98,7 @@ async def test_they_follow_the_push_of_a_subscription_by_the_server(
     connection = SecondConnection(node)
     await connection.call("connect", token=connection_token("17"))
     engine.hold_answer("subscribe")
-    call = asyncio.create_task(operations.subscribe(node, "17", "a"))
+    call = asyncio.create_task(subscribe_user(node, "17", "a"))
     await engine.reached("subscribe")
     await only_deliver(node, "a", 2)
     engine.go_on("subscribe")

@@ -20,7 +20,7 @@ from realtime.timers import Timers
 from tests.conftest import connection_token
 from tests.unit.clients.second_parts import OPTIONS, SecondConnection, publish, published
 from tests.unit.node.node_parts import stop
-from tests.unit.parts import Clock, data, eventually, turns
+from tests.unit.parts import Clock, data, eventually, subscribe_user, turns
 from tests.unit.suspended_engine import ClusterEngine, SuspendedEngine
 
 
@@ -46,7 +46,7 @@ async def second(node: Node) -> SecondConnection:
 
 def begin(node: Node, channel: str, **how: Any) -> asyncio.Task[None]:
     """Begin to subscribe the user."""
-    return asyncio.create_task(operations.subscribe(node, "17", channel, **how))
+    return asyncio.create_task(subscribe_user(node, "17", channel, **how))
 
 
 async def test_call_while_the_client_subscribes_waits_for_its_reply(
@@ -205,6 +205,6 @@ async def test_engine_that_fails_ends_the_connection(
     node: Node, engine: SuspendedEngine, second: SecondConnection
 ) -> None:
     engine.failing.add("subscribe")
-    await operations.subscribe(node, "17", "plain:a")
+    await subscribe_user(node, "17", "plain:a")
     await eventually(lambda: second.closes == [3004])
     engine.failing.clear()
