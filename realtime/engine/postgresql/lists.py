@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast, ListsByKind
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast
 from realtime.engine.entries import decodable
 from realtime.engine.lists import Kind, Swept
+from realtime.engine.node_lists import ListsByKind
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.packing import decoding, text
 from realtime.engine.postgresql.seen import PostgreSQLSeenUsers

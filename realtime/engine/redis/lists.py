@@ -9,9 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast, ListsByKind
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast
 from realtime.engine.entries import decodable
 from realtime.engine.lists import LISTS_KEPT, Kind, Swept
+from realtime.engine.node_lists import ListsByKind
 from realtime.engine.redis.scripts import FORGET_SEEN, LIST_NAMES, RENEW_LISTS, SWEEP
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.protocol.messages import UserID
