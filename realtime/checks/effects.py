@@ -103,9 +103,6 @@ OF_CHANNELS = (
     ),
 )
 
-_NO_CONNECTION_KEY = "there is no key of connection tokens"
-_SET_KEY = "Set token_hmac_secret_key or another key"
-
 
 def _is_nowhere(option: str) -> Condition:
     return lambda c, _: (
@@ -135,8 +132,8 @@ OF_THE_SERVICE = (
         "token_audience token_audience_regex token_issuer token_issuer_regex token_user_id_claim"
         " disallow_anonymous_connection_tokens",
         lambda c, _: not c.connection_tokens.verifies,
-        _NO_CONNECTION_KEY,
-        _SET_KEY,
+        "there is no key of connection tokens",
+        "Set token_hmac_secret_key or another key",
     ),
     Need(
         "token_lifetime",

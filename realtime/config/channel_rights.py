@@ -48,13 +48,23 @@ def resolve(given: Mapping[str, Any]) -> dict[str, bool]:
     Args:
         given: every channel option. A newer name that is not given has the value None.
     """
-    older = _Older(given)
-    publish = _right("publish", given, older.publish)
-    presence = _right("presence", given, older.presence)
-    history = _right("history", given, older.history)
+    publishes, subscribed = given["publish"], given["subscribe_to_publish"]
+    publish = _right(
+        "publish", given, publishes and not subscribed, publishes and subscribed, publishes
+    )
+    is_present = given["presence"] and not given["presence_disable_for_client"]
+    presence = _right("presence", given, False, is_present, is_present)
+    is_kept = given["history_size"] > 0 and given["history_lifetime"] > 0
+    is_kept = is_kept and not given["history_disable_for_client"]
+    history = _right("history", given, False, is_kept, is_kept)
     subscribe = _or(given["allow_subscribe_for_client"], not given["server_side"])
     anonymous = _or(given["allow_subscribe_for_anonymous"], given["anonymous"])
     recover = _or(given["force_recovery"], given["history_recover"])
+    of_right = {
+        "subscribe_to_publish": ("publish", publish.subscriber and not publish.client),
+        "presence_disable_for_client": ("presence", not (presence.client or presence.subscriber)),
+        "history_disable_for_client": ("history", not (history.client or history.subscriber)),
+    }
     return {
         "allow_subscribe_for_client": subscribe,
         "allow_subscribe_for_anonymous": anonymous,
@@ -69,21 +79,10 @@ def resolve(given: Mapping[str, Any]) -> dict[str, bool]:
         "server_side": given["server_side"] and not subscribe,
         "anonymous": anonymous,
         "publish": publish.client or publish.subscriber,
-        "subscribe_to_publish": (
-            publish.subscriber and not publish.client
-            if _is_given("publish", given)
-            else given["subscribe_to_publish"]
-        ),
-        "presence_disable_for_client": (
-            not (presence.client or presence.subscriber)
-            if _is_given("presence", given)
-            else given["presence_disable_for_client"]
-        ),
-        "history_disable_for_client": (
-            not (history.client or history.subscriber)
-            if _is_given("history", given)
-            else given["history_disable_for_client"]
-        ),
+        **{
+            older: value if _is_given(right, given) else given[older]
+            for older, (right, value) in of_right.items()
+        },
         "history_recover": recover,
     }
 
@@ -103,31 +102,17 @@ def replacing(older: str, given: Container[str]) -> str:
     return next((newer for newer in REPLACED.get(older, ()) if newer in given), "")
 
 
-class _Older:
-    """The rights that the older names give."""
-
-    def __init__(self, given: Mapping[str, Any]) -> None:
-        publish, subscribed = given["publish"], given["subscribe_to_publish"]
-        self.publish = _Right(
-            client=publish and not subscribed,
-            subscriber=publish and subscribed,
-            anonymous=publish,
-        )
-        presence = given["presence"] and not given["presence_disable_for_client"]
-        self.presence = _Right(client=False, subscriber=presence, anonymous=presence)
-        kept = given["history_size"] > 0 and given["history_lifetime"] > 0
-        history = kept and not given["history_disable_for_client"]
-        self.history = _Right(client=False, subscriber=history, anonymous=history)
-
-
-def _right(right: str, given: Mapping[str, Any], older: _Right) -> _Right:
-    anonymous = given[f"allow_{right}_for_anonymous"]
+def _right(
+    right: str, given: Mapping[str, Any], client: bool, subscriber: bool, anonymous: bool
+) -> _Right:
+    """Return who has a right, which the older names give to these."""
+    others = given[f"allow_{right}_for_anonymous"]
     if not _is_given(right, given):
-        return older._replace(anonymous=_or(anonymous, older.anonymous))
+        return _Right(client, subscriber, _or(others, anonymous))
     return _Right(
         client=bool(given[f"allow_{right}_for_client"]),
         subscriber=bool(given[f"allow_{right}_for_subscriber"]),
-        anonymous=bool(anonymous),
+        anonymous=bool(others),
     )
 
 

@@ -51,7 +51,9 @@ class Merged:
         for older in given:
             for newer in outranked(older):
                 if newer in self.options and newer not in given:
-                    self._remove(newer, f"{older} from {PLACES.get(origin, origin)}")
+                    del self.options[newer], self.origins[newer]
+                    if newer not in self._assumed:
+                        self.without_effect[newer] = f"{older} from {PLACES.get(origin, origin)}"
         for name, value in given.items():
             self.options[name] = value
             self.origins[name] = origin
@@ -60,11 +62,6 @@ class Merged:
             if name in assumed:
                 self._assumed.add(name)
         self.without_effect |= doubled(source)
-
-    def _remove(self, name: str, counting: str) -> None:
-        del self.options[name], self.origins[name]
-        if name not in self._assumed:
-            self.without_effect[name] = counting
 
 
 def doubled(source: Mapping[str, Any]) -> dict[str, str]:

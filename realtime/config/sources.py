@@ -100,15 +100,12 @@ class Configuration:
         loaded = self._loaded
         config = loaded.get("config")
         if config is None:
+            report = self.examine()
+            if report.problems:
+                raise InvalidOptions(report.problems)
             # threads that read at the same time share the first one's: `serving` compares identity
-            config = loaded.setdefault("config", self._load())
+            config = loaded.setdefault("config", report.config)
         return config
-
-    def _load(self) -> Config:
-        report = self.examine()
-        if report.problems:
-            raise InvalidOptions(report.problems)
-        return report.config
 
     def gather(self) -> Sources:
         """Read and merge the sources; validate only the sources themselves."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import TypeVar
 
 from realtime.errors import EngineUnavailable
@@ -32,6 +32,18 @@ def decoding(server: str, what: str) -> Iterator[None]:
         raise EngineUnavailable(
             f"{server} has {what} that cannot be decoded ({type(error).__name__})"
         ) from error
+
+
+def decodable(names: Iterable[bytes], decode: Callable[[bytes], str]) -> list[str]:
+    """Return names that were taken out of a list, without those that no node wrote.
+
+    They are gone, so an error would lose the others.
+    """
+    found = []
+    for name in names:
+        with suppress(UnicodeDecodeError):
+            found.append(decode(name))
+    return found
 
 
 class Entries:

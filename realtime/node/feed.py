@@ -274,6 +274,10 @@ class ChannelFeed:
 
     # subscribers
 
+    def checked(self, now: float) -> None:
+        """Record a position check that succeeded. `now`: monotonic seconds."""
+        self.checked_at = now
+
     def __bool__(self) -> bool:
         return bool(self._live or self._followed or self._held)
 

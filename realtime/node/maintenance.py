@@ -87,4 +87,4 @@ class Maintenance:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._config.client_presence_ping_interval):
                     await feed.follower.check()
-                    feed.checked_at = self._timers.now()
+                    feed.checked(self._timers.now())

@@ -65,7 +65,7 @@ class Connection(Calls):
         link = self._link
         try:
             if link is None or link.lost is not None:
-                return _checked(await (await self._connect(send)), wait)
+                return _checked(await (await self._wait_for_link(self._waiting, send)), wait)
             reply = _checked(await send(link), wait)
             if self._forgotten and link is self._draining:
                 self._refuse_overtaken(_first_key(request))
@@ -84,7 +84,7 @@ class Connection(Calls):
 
         link = self._link
         if link is None or link.lost is not None:
-            return _checked(await (await self._connect(send)))
+            return _checked(await (await self._wait_for_link(self._waiting, send)))
         return _checked(await send(link))
 
     def _sending(self, send: Send, wait: Wait | None) -> Send:
@@ -119,15 +119,6 @@ class Connection(Calls):
             if link is not None:
                 await link.close("closed here")
 
-    async def _connect(self, send: Send) -> asyncio.Future[Reply]:
-        """Wait for a link, call `send` with it, and return its future.
-
-        All waiting callers send in one turn of the loop: if each sent when it wakes up, a caller
-        that comes in between would overtake them. The attempt to connect is a task of its own,
-        because the caller that began it may be cancelled.
-        """
-        return await self._wait_for_link(self._waiting, send)
-
     async def _repeat(self, send: Send, key: Argument) -> asyncio.Future[Reply]:
         """As `_connect`, for a script that Redis forgot.
 
@@ -141,6 +132,12 @@ class Connection(Calls):
     async def _wait_for_link(
         self, queue: deque[Waiting], send: Send, key: Argument = b""
     ) -> asyncio.Future[Reply]:
+        """Wait for a link, call `send` with it, and return its future.
+
+        All waiting callers send in one turn of the loop: if each sent when it wakes up, a caller
+        that comes in between would overtake them. The attempt to connect is a task of its own,
+        because the caller that began it may be cancelled.
+        """
         if self._closed:
             raise self.host.unavailable("closed here")
         waiting = asyncio.get_running_loop().create_future()

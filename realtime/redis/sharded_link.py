@@ -58,11 +58,6 @@ class ShardedLink(PubSubLink):
 
         super().start(receive_subscribed, on_lost)
 
-    def lose_parts(self, reason: str) -> None:
-        """Tell every part that the link is lost."""
-        for part in list(self.parts.values()):
-            part.abort(reason)
-
     def _on_reply(self, reply: Reply, error: str | None) -> None:
         if type(reply) is list:
             name = reply[1].decode()

@@ -106,7 +106,8 @@ class ShardedPubSub:
 
     def _link_lost(self, link: Any) -> None:
         self.cluster.doubt()
-        link.lose_parts(str(link.lost))
+        for part in list(link.parts.values()):
+            part.abort(str(link.lost))
 
     def _leave_other_servers(self) -> None:
         """Leave servers that have lost slots: one that is frozen tells nothing of it."""

@@ -13,15 +13,8 @@ SLOTS = 16384
 
 def slot_of(name: str) -> int:
     """Return the slot of a key, or of a Redis channel of sharded pub/sub."""
-    tag = _tag(name)
-    return binascii.crc_hqx((tag or name).encode(), 0) % SLOTS
-
-
-def _tag(name: str) -> str:
-    """Return what is in the first pair of braces; empty without a tag."""
-    _, opened, rest = name.partition("{")
-    tag, closed, _ = rest.partition("}")
-    return tag if opened and closed else ""
+    tag, closed, _ = name.partition("{")[2].partition("}")  # the first pair of braces
+    return binascii.crc_hqx((tag if tag and closed else name).encode(), 0) % SLOTS
 
 
 def even_tags(count: int) -> tuple[str, ...]:

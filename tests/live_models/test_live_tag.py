@@ -12,8 +12,8 @@ from django.template import Context, Template, TemplateSyntaxError
 from django.test import RequestFactory
 
 import realtime
+from realtime.engine.memory import MemoryBroker
 from realtime.errors import EngineUnavailable, NamespaceNotFound, NotAvailable
-from realtime.node.node import Node
 from realtime.pages import page_positions
 from realtime.pages.middleware import PositionMiddleware
 from tests.unit.pages.parts import elements, wait_a_millisecond
@@ -83,7 +83,7 @@ def test_page_without_an_engine_is_there_without_a_position(
     async def fail(*_: Any) -> Any:
         raise EngineUnavailable("away")
 
-    monkeypatch.setattr(Node, "positions", fail)
+    monkeypatch.setattr(MemoryBroker, "positions", fail)
 
     html = page('"team:7:orders"', text="a row")
 

@@ -8,8 +8,10 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast, ListsByKind
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast
+from realtime.engine.entries import decodable
 from realtime.engine.lists import Kind, Swept
+from realtime.engine.node_lists import ListsByKind
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.packing import decoding, text
 from realtime.engine.postgresql.seen import PostgreSQLSeenUsers
@@ -65,7 +67,7 @@ class PostgreSQLLists:
         )
         if kind is None:
             return None
-        return Swept(Kind(kind), [each for name in names if (each := _text(name)) is not None])
+        return Swept(Kind(kind), decodable(names, text))
 
 
 class PostgreSQLNodeLists(PostgreSQLLists, ListsByKind):
@@ -154,14 +156,3 @@ class PostgreSQLNodeSet:
 def _decoded(rows: Sequence[tuple[bytes, ...]]) -> list[str]:
     with decoding("a name in a list"):
         return [text(name) for (name,) in rows]
-
-
-def _text(name: bytes) -> str | None:
-    """Return a name that was taken out of a list; None if no node wrote it.
-
-    It is gone, so an error would lose the others.
-    """
-    try:
-        return text(name)
-    except UnicodeDecodeError:
-        return None

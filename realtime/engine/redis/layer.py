@@ -220,12 +220,7 @@ class RedisChannelLayer(BaseChannelLayer):  # type: ignore[misc] # Channels has 
         """
         await self.bus.close()
 
-    async def close(self) -> None:
-        """Close the connections of this event loop, and forget its channels and groups, as `flush`.
-
-        Connections are opened again when needed.
-        """
-        await self.bus.close()
+    close = flush
 
     # names
 

@@ -9,8 +9,10 @@ from collections.abc import Collection, Mapping, Sequence
 
 from realtime.channel_rules import CONTROL
 from realtime.engine.base import Receiver
-from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast, ListsByKind
+from realtime.engine.channel_list import MAX_NAMES_PER_STEP, FirstAndLast
+from realtime.engine.entries import decodable
 from realtime.engine.lists import LISTS_KEPT, Kind, Swept
+from realtime.engine.node_lists import ListsByKind
 from realtime.engine.redis.scripts import FORGET_SEEN, LIST_NAMES, RENEW_LISTS, SWEEP
 from realtime.engine.redis.shards import Shards, decoding
 from realtime.protocol.messages import UserID
@@ -107,7 +109,7 @@ class RedisLists:
             return None
         with decoding("a kind of list"):
             kind = Kind(reply[0].decode())
-        return Swept(kind, [name for each in reply[1:] if (name := _text(each)) is not None])
+        return Swept(kind, decodable(reply[1:], bytes.decode))
 
 
 class RedisSeenUsers:
@@ -162,17 +164,6 @@ async def members(shards: Shards, key: str) -> set[str]:
             names.update(name.decode() for name in part)
         if cursor == b"0":
             return names
-
-
-def _text(name: bytes) -> str | None:
-    """Return a name that was taken out of a list; None if no node wrote it.
-
-    It is gone, so an error would lose the others.
-    """
-    try:
-        return name.decode()
-    except UnicodeDecodeError:
-        return None
 
 
 class RedisNodeLists(RedisLists, ListsByKind):

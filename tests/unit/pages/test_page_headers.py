@@ -15,8 +15,8 @@ from rest_framework.response import Response
 from rest_framework.views import APIView
 
 import realtime
+from realtime.engine.memory import MemoryBroker
 from realtime.errors import EngineUnavailable
-from realtime.node.node import Node
 from realtime.pages import RealtimePositionMixin, aevent_id, set_positions
 from realtime.protocol import event_ids
 from realtime.protocol.messages import StreamPosition
@@ -86,7 +86,7 @@ def test_event_id_of_an_unknown_position_is_of_no_stream(monkeypatch: pytest.Mon
     async def fail(*_: Any) -> Any:
         raise EngineUnavailable("away")
 
-    monkeypatch.setattr(Node, "positions", fail)
+    monkeypatch.setattr(MemoryBroker, "positions", fail)
 
     found = since_of(Client().get("/page", {"text": SINCE}).content.decode())
 

@@ -18,7 +18,6 @@ from pytest_django import DjangoAssertNumQueries
 import realtime
 from realtime.engine.memory import MemoryBroker
 from realtime.errors import EngineUnavailable, NamespaceNotFound, NotAvailable
-from realtime.node.node import Node
 from realtime.pages import page_positions
 from realtime.serving import serving
 from realtime.testing import TestService
@@ -214,7 +213,7 @@ def test_page_renders_while_the_engine_is_away(monkeypatch: pytest.MonkeyPatch) 
         raise EngineUnavailable("away")
 
     with monkeypatch.context() as patched:
-        patched.setattr(Node, "positions", fail)
+        patched.setattr(MemoryBroker, "positions", fail)
         pages = [Client().get("/page") for _ in range(3)]
 
     assert [elements(page.content) for page in pages] == 3 * [[{"channel": "orders:42"}]]
