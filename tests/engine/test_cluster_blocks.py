@@ -21,6 +21,7 @@ async def until(condition: Callable[[], Awaitable[bool]]) -> None:
     while not await condition():
         assert time.monotonic() < deadline, "the condition did not come true"
         await asyncio.sleep(0)
+        time.sleep(0.005)
 
 
 def later(seconds: float = 1000.0) -> float:
