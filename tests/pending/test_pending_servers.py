@@ -100,18 +100,18 @@ def test_committed_publications_are_there_once_and_in_order_whatever_dies(
 
 
 @pytest.mark.parametrize(
-    ("kind", "moment"),
+    ("database_server", "moment"),
     [(Postgres, "during"), (MariaDB, "before"), (SQLite, "after")],
-    ids=["PostgreSQL", "MariaDB", "SQLite"],
+    ids=["postgresql", "mariadb", "sqlite"],
+    indirect=["database_server"],
 )
 def test_another_relay_goes_on_where_one_was_killed(
     own_redis: Callable[..., RedisServer],
-    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+    database_server: DatabaseServer,
     tmp_path: Path,
-    kind: type[DatabaseServer],
     moment: str,
 ) -> None:
-    with closing(Chaos(tmp_path, start_database(kind), own_redis())) as chaos:
+    with closing(Chaos(tmp_path, database_server, own_redis())) as chaos:
         chaos.prepare()
         with closing(TakeOver(chaos)) as trial:
             victim = trial.relay(dies=moment)
@@ -126,11 +126,12 @@ def test_another_relay_goes_on_where_one_was_killed(
 
 
 @pytest.mark.timeout(600)
+@pytest.mark.parametrize("database_server", [Postgres], ids=["postgresql"], indirect=True)
 def test_committed_publications_are_there_once_and_in_order_over_one_database(
-    start_database: Callable[[type[DatabaseServer]], DatabaseServer], tmp_path: Path
+    database_server: DatabaseServer, tmp_path: Path
 ) -> None:
     """Rows and streams are in one PostgreSQL, which waits for its disk and crashes."""
-    with closing(Chaos(tmp_path, start_database(Postgres), None)) as chaos:
+    with closing(Chaos(tmp_path, database_server, None)) as chaos:
         chaos.prepare()
         chaos.run(200, outage=0.0, publishers=4, relays=2)
         assert all(chaos.killed.values())
