@@ -13,13 +13,22 @@ from tests.database_server import DatabaseServer, MariaDB, Postgres, PromotedPos
 from tests.site_database import SITE, SiteDatabase
 
 
+@pytest.fixture(scope="session")
+def database_servers() -> dict[type[DatabaseServer], DatabaseServer]:
+    """The servers of `database_server` so far: pytest may ask for a kind again."""
+    return {}
+
+
 @pytest.fixture(scope="session", params=[Postgres, MariaDB], ids=lambda kind: kind.name)
 def database_server(
     request: pytest.FixtureRequest,
+    database_servers: dict[type[DatabaseServer], DatabaseServer],
     start_database: Callable[[type[DatabaseServer]], DatabaseServer],
 ) -> DatabaseServer:
     """A server of each kind."""
-    return start_database(request.param)
+    if request.param not in database_servers:
+        database_servers[request.param] = start_database(request.param)
+    return database_servers[request.param]
 
 
 @pytest.fixture(scope="session")

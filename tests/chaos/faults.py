@@ -21,6 +21,8 @@ AWAY = 3.0
 RECOVERY_TIMEOUT = 60.0
 """Seconds in which everything must work again."""
 CHANNELS = 4
+FEW: dict[str, Any] = {"subscribers": 12, "progress": 15, "pause": 0.05}
+"""Arguments of `play`: enough work to see a fault."""
 PRESENCE = {"client_presence_ping_interval": 5, "client_presence_expire_interval": 12}
 TRUE_TIMEOUT = 25.0
 """Seconds in which presence and lists are true: a dead node counts for ten, and a presence entry
@@ -66,8 +68,19 @@ class Outcome(NamedTuple):
     verdict: Verdict
 
 
-async def play(fault: Fault[S], factory: pytest.TempPathFactory) -> Outcome:
+async def play(
+    fault: Fault[S],
+    factory: pytest.TempPathFactory,
+    *,
+    subscribers: int = 24,
+    progress: int = 50,
+    pause: float = 0.01,
+) -> Outcome:
     """Play a fault while publishers and clients are at work, and judge.
+
+    Args:
+        progress: publications of each publisher before the fault, and after it.
+        pause: seconds between two publications of a publisher.
 
     Returns:
         What came of it. Complaints are in the verdict, and nothing is raised for them.
@@ -78,9 +91,11 @@ async def play(fault: Fault[S], factory: pytest.TempPathFactory) -> Outcome:
         stage.nodes = await asyncio.to_thread(start_nodes, factory, 2, **options)
         try:
             channels = stage.channels(prefix)
-            async with chaos(stage.nodes, channels, publishers=8, subscribers=24) as everybody:
-                seconds = await _play_before(everybody, fault, stage)
-                late = await _late_failures(everybody)
+            async with chaos(
+                stage.nodes, channels, publishers=8, subscribers=subscribers, pause=pause
+            ) as everybody:
+                seconds = await _play_before(everybody, fault, stage, progress)
+                late = await _late_failures(everybody, progress)
                 verdict = await judge(everybody, stage.nodes[0])
                 verdict.complaints.extend(f"too late for an error: {each}" for each in late[:1])
                 for node in stage.nodes:
@@ -91,10 +106,10 @@ async def play(fault: Fault[S], factory: pytest.TempPathFactory) -> Outcome:
                 await asyncio.to_thread(node.discard)
 
 
-async def _play_before(everybody: Chaos, fault: Fault[S], stage: S) -> float:
+async def _play_before(everybody: Chaos, fault: Fault[S], stage: S, progress: int) -> float:
     loop = asyncio.get_running_loop()
     everybody.publishers.start()
-    await everybody.publishers.progress(50)
+    await everybody.publishers.progress(progress)
     began = loop.time()
     await fault.play(stage)
     if fault.ends:
@@ -118,10 +133,10 @@ async def _reaches_everybody(everybody: Chaos) -> bool:
     return True
 
 
-async def _late_failures(everybody: Chaos) -> list[Failure]:
+async def _late_failures(everybody: Chaos, progress: int) -> list[Failure]:
     """Publish some more, and return what was not acknowledged."""
     before = [(one, len(one.failures)) for one in everybody.publishers.all]
-    await everybody.publishers.progress(50)
+    await everybody.publishers.progress(progress)
     return [failure for one, number in before for failure in one.failures[number:]]
 
 
@@ -131,7 +146,7 @@ async def untrue(everybody: Chaos, node: Server) -> list[str]:
     while found := await asyncio.to_thread(_untrue_now, everybody, node):
         if asyncio.get_running_loop().time() > deadline:
             break
-        await asyncio.sleep(0.1)
+        await asyncio.sleep(0.5)
     return found
 
 

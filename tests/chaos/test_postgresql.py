@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from tests.chaos.faults import play
+from tests.chaos.faults import FEW, play
 from tests.chaos.harness import OPTIONS
 from tests.chaos.postgresql import ChaosPostgres
 from tests.chaos.postgresql_faults import FAULTS, UNSAFE, failed_over
@@ -36,7 +36,7 @@ async def test_fault_of_postgresql_loses_nothing_untold(
     tmp_path_factory: pytest.TempPathFactory, name: str, forgets: bool
 ) -> None:
     require_server(ChaosPostgres)
-    verdict = (await play(PLAYED[name], tmp_path_factory)).verdict
+    verdict = (await play(PLAYED[name], tmp_path_factory, **FEW)).verdict
 
     assert verdict.complaints == [], "untold losses, twice, or out of order; presence, lists"
     assert bool(verdict.forgotten) is forgets, "acknowledged, and not in history"

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.chaos.faults import play
+from tests.chaos.faults import FEW, play
 from tests.chaos.redis_faults import FAULTS
 
 PLAYED = {fault.name: fault for fault in FAULTS}
@@ -26,7 +26,7 @@ INSUFFICIENT_STATE = 3010
 async def test_fault_of_redis_loses_nothing_untold(
     tmp_path_factory: pytest.TempPathFactory, name: str, forgets: bool
 ) -> None:
-    verdict = (await play(PLAYED[name], tmp_path_factory)).verdict
+    verdict = (await play(PLAYED[name], tmp_path_factory, **FEW)).verdict
 
     assert verdict.complaints == [], "untold losses, twice, or out of order"
     assert bool(verdict.forgotten) is forgets, "acknowledged, and not in history"

@@ -37,13 +37,15 @@ async def servers(
 async def test_clients_of_a_killed_server_recover_everything_at_the_other_one(
     servers: list[Server], unique: str
 ) -> None:
-    async with chaos(servers, [f"rec:{unique}a", f"rec:{unique}b"]) as everybody:
+    async with chaos(
+        servers, [f"rec:{unique}a", f"rec:{unique}b"], subscribers=12, pause=0.02
+    ) as everybody:
         begun_at_victim = everybody.subscribers.all[1::2]
         everybody.publishers.start()
-        await everybody.publishers.progress(50)
+        await everybody.publishers.progress(20)
 
         await asyncio.to_thread(servers[1].kill)
-        await everybody.publishers.progress(50)
+        await everybody.publishers.progress(20)
         await everybody.subscribers.live()
         await everybody.publishers.progress(10)
         await everybody.settle()

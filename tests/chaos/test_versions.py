@@ -92,15 +92,17 @@ async def test_rolling_restart_from_the_previous_version_loses_nothing(
     redis = own_redis()
     options = {"redis_prefix": unique, **OPTIONS}
     before = cluster(2, redis, **old._asdict(), **options)
-    async with chaos(before, [f"rec:{unique}a", f"rec:{unique}b"], subscribers=24) as everybody:
+    async with chaos(
+        before, [f"rec:{unique}a", f"rec:{unique}b"], subscribers=12, pause=0.03
+    ) as everybody:
         everybody.publishers.start()
-        await everybody.publishers.progress(25)
+        await everybody.publishers.progress(10)
 
         for server in before:
             [replacement] = await asyncio.to_thread(cluster, 1, redis, **options)
             everybody.go_on_at(replacement, after=server)
             assert await asyncio.to_thread(server.terminate) == 0
-            await everybody.publishers.progress(25)
+            await everybody.publishers.progress(10)
             await everybody.subscribers.live()
         await everybody.settle()
 

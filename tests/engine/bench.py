@@ -214,9 +214,11 @@ def untimed(publications: Iterable[Publication]) -> list[Publication]:
 
 async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 10.0) -> None:
     """Wait until an asynchronous condition holds."""
+    pause = 0.01
     async with asyncio.timeout(timeout):
         while not await condition():
-            await asyncio.sleep(0.01)
+            await asyncio.sleep(pause)
+            pause = min(0.05, pause * 1.2)
 
 
 @asynccontextmanager

@@ -58,16 +58,16 @@ async def test_nothing_is_delivered_or_reported_after_the_end(engine: Bench, uni
     assert engine.receiver.vacated == []
 
 
-@pytest.mark.parametrize("name", ["*", "a b", "$p#17,18", ":::", "a/b&c", "x" * 255, "\x00"])
-async def test_any_name_is_a_channel_of_its_own(engine: Bench, unique: str, name: str) -> None:
-    channel = f"{unique}{name}"
-    await engine.broker.subscribe(channel)
+async def test_any_name_is_a_channel_of_its_own(engine: Bench, unique: str) -> None:
+    for name in ("*", "a b", "$p#17,18", ":::", "a/b&c", "x" * 255, "\x00"):
+        channel = f"{unique}{name}"
+        await engine.broker.subscribe(channel)
 
-    await engine.publish(channel, 1)
+        await engine.publish(channel, 1)
 
-    assert len(await engine.received(channel, 1)) == 1
-    assert await engine.kept(channel) == [1]
-    assert await engine.kept(unique) == []
+        assert len(await engine.received(channel, 1)) == 1
+        assert await engine.kept(channel) == [1]
+        assert await engine.kept(unique) == []
 
 
 async def test_concurrent_publications_are_numbered_and_delivered_in_the_same_order(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import random
+from itertools import product
 
 import pytest
 
@@ -96,29 +97,35 @@ async def test_nothing_published_after_subscribing_is_missed(engine: Bench, uniq
 
 
 @pytest.mark.parametrize("subscribed", [True, False], ids=["subscribed", "unsubscribed"])
-@pytest.mark.parametrize("pause", [1, 4], ids=["at once", "one after another"])
-@pytest.mark.parametrize("seed", range(3))
 async def test_subscribing_and_unsubscribing_take_effect_in_their_order(
-    engine: Bench, unique: str, seed: int, pause: int, subscribed: bool
+    engine: Bench, unique: str, subscribed: bool
 ) -> None:
+    for seed, pause in product(range(3), (1, 4)):  # at once, and one after another
+        await change_often(engine, f"{unique}-{seed}-{pause}", seed, pause, subscribed)
+
+
+async def change_often(
+    engine: Bench, channel: str, seed: int, pause: int, subscribed: bool
+) -> None:
+    """Subscribe and unsubscribe many times, then look which of them was last."""
     chance = random.Random(seed)
-    last = f"{unique}-last"
+    last = f"{channel}-last"
     under_way = []
 
     for change in [*(chance.random() < 0.5 for _ in range(40)), subscribed]:
         turn = engine.broker.subscribe if change else engine.broker.unsubscribe
-        under_way.append(asyncio.create_task(turn(unique)))
+        under_way.append(asyncio.create_task(turn(channel)))
         await turns(chance.randrange(pause))
     await asyncio.gather(*under_way)
     await engine.broker.subscribe(last)
-    await engine.publish(unique, 1, options=PLAIN)
+    await engine.publish(channel, 1, options=PLAIN)
     await engine.publish(last, 2, options=PLAIN)
 
     await engine.received(last, 1)
     if subscribed:
-        await engine.received(unique, 1)
-    assert engine.values(unique) == ([1] if subscribed else [])
-    await comes_true(lambda: _is_occupied(engine, unique, subscribed))
+        await engine.received(channel, 1)
+    assert engine.values(channel) == ([1] if subscribed else [])
+    await comes_true(lambda: _is_occupied(engine, channel, subscribed))
 
 
 async def _is_occupied(engine: Bench, channel: str, expected: bool) -> bool:
@@ -146,35 +153,37 @@ async def test_channel_may_be_subscribed_twice_left_twice_and_subscribed_again(
 # joins and leaves
 
 
-@pytest.mark.parametrize(
-    "info",
-    [
-        ClientInfo("", "C"),
-        ClientInfo("17", "C", data('{ "a": [1.0, null, "é<"] }')),
-        ClientInfo("17", "C", None, data("null")),
-        ClientInfo("Zoë 🎈", "C", data('""'), data("-1e5")),
-    ],
-    ids=["anonymous", "connection info", "channel info", "both"],
-)
 async def test_join_leave_and_publication_carry_the_info_as_it_is(
-    engine: Bench, unique: str, info: ClientInfo
+    engine: Bench, unique: str
 ) -> None:
-    await engine.broker.subscribe(unique)
+    for number, info in enumerate(
+        (
+            ClientInfo("", "C"),
+            ClientInfo("17", "C", data('{ "a": [1.0, null, "é<"] }')),
+            ClientInfo("17", "C", None, data("null")),
+            ClientInfo("Zoë 🎈", "C", data('""'), data("-1e5")),
+        )
+    ):
+        await carry(engine, f"{unique}-{number}", info)
 
-    await engine.broker.notify(unique, Joined(info))
+
+async def carry(engine: Bench, channel: str, info: ClientInfo) -> None:
+    await engine.broker.subscribe(channel)
+
+    await engine.broker.notify(channel, Joined(info))
     publication = Publication(data('{ "n": 1.0 }'), info, 0, "uid")
-    await engine.broker.publish(Outgoing(unique, publication, LONG))
-    await engine.broker.publish(Outgoing(unique, Publication(data('{ "n": 1.0 }'), info), PLAIN))
-    await engine.broker.notify(unique, Left(info))
+    await engine.broker.publish(Outgoing(channel, publication, LONG))
+    await engine.broker.publish(Outgoing(channel, Publication(data('{ "n": 1.0 }'), info), PLAIN))
+    await engine.broker.notify(channel, Left(info))
 
-    await eventually(lambda: bool(engine.receiver.leaves[unique]))
-    assert engine.receiver.joins[unique] == [info]
-    assert engine.receiver.leaves[unique] == [info]
-    kept, plain = await engine.received(unique, 2)
+    await eventually(lambda: bool(engine.receiver.leaves[channel]))
+    assert engine.receiver.joins[channel] == [info]
+    assert engine.receiver.leaves[channel] == [info]
+    kept, plain = await engine.received(channel, 2)
     assert untimed([kept]) == [Publication(data('{ "n": 1.0 }'), info, 1, "uid")]
     assert plain == Publication(data('{ "n": 1.0 }'), info)
-    assert engine.receiver.publications[unique][1][1] is None
-    assert untimed((await engine.broker.history(unique)).publications) == untimed([kept])
+    assert engine.receiver.publications[channel][1][1] is None
+    assert untimed((await engine.broker.history(channel)).publications) == untimed([kept])
 
 
 async def test_joins_leaves_and_publications_arrive_in_the_order_of_publishing(

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
@@ -21,43 +19,38 @@ async def publish(
     ).position
 
 
-@pytest.mark.parametrize(
-    ("versions", "published"),
-    [
-        pytest.param([(1, ""), (2, ""), (3, "")], [0, 1, 2], id="growing"),
-        pytest.param([(2, ""), (2, ""), (1, "")], [0], id="equal and older"),
-        pytest.param([(9, ""), (10, ""), (9, "")], [0, 1], id="as numbers"),
-        pytest.param([(5, "a"), (1, "b"), (1, "b"), (2, "b")], [0, 1, 3], id="another run"),
-        pytest.param([(5, "a"), (1, ""), (6, "")], [0, 2], id="no run is any run"),
-        pytest.param([(5, ""), (1, "a"), (2, "a")], [0, 1, 2], id="a run after none"),
-        pytest.param([(6, "a"), (7, ""), (1, "a")], [0, 1, 2], id="a run after none, older"),
-        pytest.param([(5, ""), None, (4, "")], [0, 1], id="without a version"),
-        pytest.param([None, (1, ""), None], [0, 1, 2], id="first without a version"),
-        pytest.param(
-            [(UINT64_MAX - 1, ""), (UINT64_MAX, ""), (UINT64_MAX - 1, ""), (2**53, "")],
-            [0, 1],
-            id="large",
-        ),
-        pytest.param([(2**53, ""), (2**53 + 1, "")], [0, 1], id="beyond the numbers of Lua"),
-    ],
-)
-async def test_only_newer_versions_are_published(
-    engine: Bench, unique: str, versions: list[tuple[int, str] | None], published: list[int]
-) -> None:
-    await engine.broker.subscribe(unique)
-    top = 0
-    for value, each in enumerate(versions):
-        version = None if each is None else Version(*each)
-        position = await publish(engine, unique, value, version)
-        top += value in published
-        assert position is not None
-        assert position.offset == top
-        assert position == await position_of(engine.broker, unique)
+CASES: dict[str, tuple[list[tuple[int, str] | None], list[int]]] = {
+    "growing": ([(1, ""), (2, ""), (3, "")], [0, 1, 2]),
+    "equal and older": ([(2, ""), (2, ""), (1, "")], [0]),
+    "as numbers": ([(9, ""), (10, ""), (9, "")], [0, 1]),
+    "another run": ([(5, "a"), (1, "b"), (1, "b"), (2, "b")], [0, 1, 3]),
+    "no run is any run": ([(5, "a"), (1, ""), (6, "")], [0, 2]),
+    "a run after none": ([(5, ""), (1, "a"), (2, "a")], [0, 1, 2]),
+    "a run after none, older": ([(6, "a"), (7, ""), (1, "a")], [0, 1, 2]),
+    "without a version": ([(5, ""), None, (4, "")], [0, 1]),
+    "first without a version": ([None, (1, ""), None], [0, 1, 2]),
+    "large": ([(UINT64_MAX - 1, ""), (UINT64_MAX, ""), (UINT64_MAX - 1, ""), (2**53, "")], [0, 1]),
+    "beyond the numbers of Lua": ([(2**53, ""), (2**53 + 1, "")], [0, 1]),
+}
 
-    assert await engine.kept_values(unique) == published
-    await engine.publish(unique, 99)
-    received = await engine.received(unique, len(published) + 1)
-    assert [p.offset for p in received] == [*range(1, len(published) + 2)]
+
+async def test_only_newer_versions_are_published(engine: Bench, unique: str) -> None:
+    for case, (versions, published) in CASES.items():
+        channel = f"{unique}{case}"
+        await engine.broker.subscribe(channel)
+        top = 0
+        for value, each in enumerate(versions):
+            version = None if each is None else Version(*each)
+            position = await publish(engine, channel, value, version)
+            top += value in published
+            assert position is not None, case
+            assert position.offset == top, case
+            assert position == await position_of(engine.broker, channel), case
+
+        assert await engine.kept_values(channel) == published, case
+        await engine.publish(channel, 99)
+        received = await engine.received(channel, len(published) + 1)
+        assert [p.offset for p in received] == [*range(1, len(published) + 2)], case
 
 
 async def test_a_version_outlives_what_it_published(engine: Bench, unique: str) -> None:

@@ -44,13 +44,13 @@ async def test_debt_has_a_bound(clustered: Bench) -> None:
     assert left == [near(400), near(400)]
 
 
-@pytest.mark.parametrize("user", ["", "ä漢🎉", "a\r\nb\x00", "u" * 10_000], ids=len)
-async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
-    await clustered.limits.add_debts([debt(100, user)], 0)
-    assert await clustered.limits.add_debts([debt(0, user), debt(0, user + "x")], 0) == [
-        near(100),
-        near(0),
-    ]
+async def test_any_text_is_a_user(clustered: Bench) -> None:
+    for user in ("", "ä漢🎉", "a\r\nb\x00", "u" * 10_000):
+        await clustered.limits.add_debts([debt(100, user)], 0)
+        assert await clustered.limits.add_debts([debt(0, user), debt(0, user + "x")], 0) == [
+            near(100),
+            near(0),
+        ]
 
 
 async def test_nodes_add_to_one_debt(pair: Pair) -> None:

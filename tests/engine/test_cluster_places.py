@@ -73,12 +73,13 @@ async def test_places_of_a_node_that_was_taken_for_dead_are_those_of_others(
     assert here == Places(0, [0], [LIMIT])
 
 
-@pytest.mark.parametrize("user", ["", "ä漢🎉", "a\r\nb\x00", "u" * 10_000], ids=len)
-async def test_any_text_is_a_user(clustered: Bench, user: str) -> None:
+async def test_any_text_is_a_user(clustered: Bench) -> None:
     place = clustered.limits.place_connections
     await clustered.cluster.announce(SECOND_NODE, NODE_LIFETIME)
-    await place("N1", {user: 2}, LIMIT)
-    assert await place("N2", {user: 9, user + "x": 9}, LIMIT) == Places(2, [3, 5], [2, 0])
+    for number, user in enumerate(("", "ä漢🎉", "a\r\nb\x00", "u" * 10_000), 1):
+        await place("N1", {user: 2}, LIMIT)
+        found = await place("N2", {user: 9, user + "x": 9}, LIMIT)
+        assert found == Places(2 * number, [3, 5], [2, 0])
 
 
 async def test_many_users_and_any_numbers_of_them(clustered: Bench) -> None:

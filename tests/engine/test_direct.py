@@ -70,30 +70,30 @@ async def test_messages_reach_their_receiver_alone_and_in_their_order(
     assert (mine, others) == ([b'"to myself"'], [b"%d" % number for number in range(50)])
 
 
-BODIES = {
-    "text": '"ä 漢 🎉"'.encode(),
-    "HTML and line separators": '"<b>&amp;</b>\u2028"'.encode(),
-    "control characters": b'"\\u0000\\n\\"\\\\"',
-    "spelling of numbers": b"[1.0,1e2,-0,12345678901234567890123]",
-    "white space": b'{ "a" :\n[ 1 ,\t2 ] }',
-    "a megabyte": b'"' + b"x" * 2**20 + b'"',
-}
+BODIES = [
+    '"ä 漢 🎉"'.encode(),
+    '"<b>&amp;</b>\u2028"'.encode(),
+    b'"\\u0000\\n\\"\\\\"',
+    b"[1.0,1e2,-0,12345678901234567890123]",
+    b'{ "a" :\n[ 1 ,\t2 ] }',
+    b'"' + b"x" * 2**20 + b'"',
+]
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES.keys())
 async def test_bodies_of_message_and_answer_arrive_as_they_were_sent(
-    nodes: tuple[Node, Node], body: bytes
+    nodes: tuple[Node, Node],
 ) -> None:
     one, other = nodes
     bodies = read(other)
     answer_double(other)
 
-    await one.direct.send(other.uid, "s", body)
-    answer = await one.direct.ask(other.uid, "double", body, TIMEOUT)
+    for body in BODIES:
+        await one.direct.send(other.uid, "s", body)
+        answer = await one.direct.ask(other.uid, "double", body, TIMEOUT)
+        assert answer == b"[" + body + b"," + body + b"]"
 
-    assert answer == b"[" + body + b"," + body + b"]"
-    await eventually(lambda: bool(bodies))
-    assert bodies == [body]
+    await eventually(lambda: len(bodies) == len(BODIES))
+    assert bodies == BODIES
 
 
 async def test_handler_that_fails_is_logged_and_the_next_message_arrives(

@@ -91,7 +91,9 @@ class Chaos:
             streams = (nothing, output or self.errors, self.errors)
             return start_python(command, ROOT, self.environment, streams)
 
-    def run(self, total: int, outage: float, *, faults: int = 1) -> None:
+    def run(
+        self, total: int, outage: float, *, publishers: int, relays: int, faults: int = 1
+    ) -> None:
         """Commit so many publications while servers go away, and wait until all are relayed.
 
         Args:
@@ -100,13 +102,13 @@ class Chaos:
         """
         deaths = {"publish": 0.002, "relay": 0.02}
         with ExitStack() as stack:
-            roles = ["publish"] * PUBLISHERS + ["relay"] * RELAYS
+            roles = ["publish"] * publishers + ["relay"] * relays
             actors: list[Process | None] = [None] * len(roles)
             is_first = [True] * len(roles)
             stack.callback(_kill, actors)
             steps = [total * (each + 1) // (2 * faults + 1) for each in range(2 * faults)]
             back_at = 0.0
-            while (committed := self._committed()) < total or self._waiting() or back_at:
+            while (committed := self._committed()) < total or self.waiting() or back_at:
                 for index, role in enumerate(roles):
                     actor = actors[index]
                     if actor is not None and (status := actor.poll()) is not None:
@@ -139,7 +141,7 @@ class Chaos:
     def _committed(self) -> int:
         return int(self.sql("SELECT sum(n) FROM numbers")[0][0])
 
-    def _waiting(self) -> int:
+    def waiting(self) -> int:
         return int(self.sql("SELECT count(*) FROM realtime_pending")[0][0])
 
     def streams(self, channels: Sequence[str] = CHANNELS) -> dict[str, list[int]]:
@@ -176,7 +178,7 @@ def main(total: int, outage: float) -> None:
             chaos = Chaos(directory, database, redis)
             chaos.prepare()
             began = time.monotonic()
-            chaos.run(total, outage, faults=3)
+            chaos.run(total, outage, publishers=PUBLISHERS, relays=RELAYS, faults=3)
             seconds = time.monotonic() - began
             streams, expected = chaos.streams(), chaos.expected()
             committed = sum(map(len, expected.values()))

@@ -126,13 +126,10 @@ class TakeOver:
         """Return what the streams must hold: everything once, in its order."""
         return {channel: list(range(1, self.committed + 1)) for channel in CHANNELS}
 
-    def waiting(self) -> int:
-        return int(self._chaos.sql("SELECT count(*) FROM realtime_pending")[0][0])
-
     def relayed(self) -> None:
         """Wait until no row is left."""
         until = time.monotonic() + TIMEOUT
-        while self.waiting():
+        while self._chaos.waiting():
             assert time.monotonic() < until
             time.sleep(0.005)
 
@@ -141,7 +138,7 @@ class TakeOver:
         victim = self.relay(dies=moment)
         while victim.process.poll() is None:
             self.commit()
-            while victim.process.poll() is None and self.waiting():
+            while victim.process.poll() is None and self._chaos.waiting():
                 time.sleep(0.001)
         died = time.monotonic()
         self.relayed()

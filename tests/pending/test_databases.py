@@ -58,9 +58,16 @@ def database(use: Use, database_server: DatabaseServer) -> str:
     return use(database_server)
 
 
+@pytest.fixture(scope="module")
+def postgres_server(
+    start_database: Callable[[type[DatabaseServer]], DatabaseServer],
+) -> DatabaseServer:
+    return start_database(Postgres)
+
+
 @pytest.fixture
-def postgres(use: Use, start_database: Callable[[type[DatabaseServer]], DatabaseServer]) -> str:
-    return use(start_database(Postgres))
+def postgres(use: Use, postgres_server: DatabaseServer) -> str:
+    return use(postgres_server)
 
 
 @pytest.fixture

@@ -37,14 +37,14 @@ OPTIONS: dict[str, Any] = {
     ],
 }
 
-ROUND = 600
+ROUND = 300
 """Connections of a round, over both servers."""
 LEAK = ROUND // 2 // 2
 """Objects of ours in a server after a round that are a leak: one of every second connection.
 Those that come and go, such as timers, are some 50."""
 LEAK_BLOCKS = ROUND // 2 * 40
 """Pieces of memory that are one: 40 of every connection, which has hundreds."""
-TROUBLED = 400
+TROUBLED = 200
 """Connections while others make trouble."""
 AT_ONCE = 40
 NAMES = 100

@@ -22,7 +22,7 @@ from tests.unit.pages.parts import elements
 
 logger = logging.getLogger(__name__)
 
-LOADS = int(os.environ.get("REALTIME_PAGE_LOADS", "100"))
+LOADS = int(os.environ.get("REALTIME_PAGE_LOADS", "40"))
 RATE = 200
 """Publications per second."""
 MARGIN = 2.0

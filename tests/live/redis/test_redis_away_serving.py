@@ -34,7 +34,7 @@ QUICK = 1.75
 """Seconds that a page may take, on a busy machine."""
 PAGES_FOR = 4.0
 """Seconds in which pages are fetched: the service tries to start every three."""
-BETWEEN_PAGES = 0.02
+BETWEEN_PAGES = 0.1
 """Seconds from a page to the next, which leave the machine to others."""
 COMES_BACK = 10.0
 """Seconds until a server has noticed that Redis is there."""

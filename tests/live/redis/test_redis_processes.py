@@ -181,7 +181,7 @@ def go_on():
 threads = [threading.Thread(target=go_on) for _ in range(4)]
 for thread in threads:
     thread.start()
-for number in range(50):
+for number in range(20):
     ended(forked(lambda: publish(f"child{number}", 1)))
 going = False
 for thread in threads:
@@ -189,7 +189,7 @@ for thread in threads:
 """
     assert output(SET_UP + FORKED + code, variables, forked=True) == []
 
-    kept.check(Counter(f"child{number}-0" for number in range(50)))
+    kept.check(Counter(f"child{number}-0" for number in range(20)))
 
 
 def test_view_may_fork_a_process_that_publishes(
