@@ -1,10 +1,11 @@
 """A process that has the libraries of a server loaded and forks: `python -m tests.forking`.
 
 Most of a server's start is the import of libraries. `processes.ForkedProcess` asks this process to
-begin others, which are copies that have them already. There are two of these processes. In one,
-nothing of ours is loaded: what it begins imports that from a tree of its own. The other, `python -m
-tests.forking ours`, has the modules of this tree that need no settings of Django; the rest is
-imported anew by each process, with its own settings.
+begin others, which are copies that have them already. There are three of these processes. In one,
+nothing of ours is loaded: what it begins imports that from a tree of its own. The second, `python
+-m tests.forking ours`, has the modules of this tree that need no settings of Django; the rest is
+imported anew by each process, with its own settings. The third, `python -m tests.forking
+simulation`, is ready to play the simulation.
 
 The socket on file descriptor 0 carries requests: a JSON object with `arguments` (what follows
 `python`, and the options with which this process itself was started), `environment` and
@@ -45,11 +46,23 @@ uvicorn.config websockets.asyncio.server zope.interface
 MESSAGE_LIMIT_BYTES = 1024 * 1024
 
 
-def modules_without_settings() -> list[str]:
-    """The modules of ours that read no settings of Django when they are imported."""
-    from tests.rooms import core_modules
+def modules_to_load(loaded: list[str]) -> list[str]:
+    """Return the modules that the processes begin with.
 
-    return core_modules()
+    Args:
+        loaded: `["ours"]` for those of ours that read no settings of Django when they are imported,
+            `["simulation"]` for those of the simulation, for which Django is set up here.
+    """
+    if loaded == ["simulation"]:
+        from tests.simulation.runs import begin
+
+        begin()
+        return ["tests.simulation.known_faults", "tests.simulation.shrink"]
+    if loaded == ["ours"]:
+        from tests.rooms import core_modules
+
+        return [*LIBRARIES.split(), *core_modules()]
+    return LIBRARIES.split()
 
 
 def serve(requests: socket.socket) -> dict[str, Any]:
@@ -109,10 +122,9 @@ def become_a_process(streams: list[int]) -> None:
 def main() -> None:
     # group, not session: Ctrl-C in a terminal is for pytest, which ends this process then
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ours = modules_without_settings() if sys.argv[1:] == ["ours"] else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that the new process may never need
-        for module in [*LIBRARIES.split(), *ours]:
+        for module in modules_to_load(sys.argv[1:]):
             importlib.import_module(module)
     gc.freeze()  # or each process would copy the pages that a collection writes to
     requests = socket.socket(fileno=os.dup(0))
