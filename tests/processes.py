@@ -51,6 +51,8 @@ def start_python(
     directory: Path,
     environment: Mapping[str, str],
     streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    *,
+    quick: bool = False,
 ) -> Process:
     """Start a Python process that leads a group of its own.
 
@@ -58,9 +60,10 @@ def start_python(
         arguments: what follows `python`.
         environment: all of it.
         streams: its standard input, output and errors.
+        quick: whether it may end without freeing its modules; it does not with `STRICT`.
     """
     if can_fork(arguments, environment):
-        return ForkedProcess(arguments, directory, environment, streams)
+        return ForkedProcess(arguments, directory, environment, streams, quick=quick)
     stdin, stdout, stderr = streams
     return subprocess.Popen(
         [sys.executable, *arguments],
@@ -94,7 +97,8 @@ def run_python(
     with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
         given.write(stdin.encode())
         given.seek(0)
-        process = start_python(arguments, directory, environment, (given, output, errors))
+        streams = given, output, errors
+        process = start_python(arguments, directory, environment, streams, quick=True)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -148,12 +152,15 @@ class ForkedProcess:
         directory: Path,
         environment: Mapping[str, str],
         streams: Sequence[IO[bytes]],
+        *,
+        quick: bool,
     ) -> None:
         options, arguments = split(arguments)
         request = {
             "arguments": list(arguments),
             "environment": dict(environment),
             "directory": str(directory),
+            "quick": quick and not options,
         }
         self._status, status = os.pipe()
         loaded = loaded_before(arguments, directory, environment)
