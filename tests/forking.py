@@ -1,15 +1,18 @@
 """A process that has the libraries of a server loaded and forks: `python -m tests.forking`.
 
 Most of a server's start is the import of libraries. `processes.ForkedProcess` asks this process to
-begin others, which are copies that have them already. There are two of these processes. In one,
-nothing of ours is loaded: what it begins imports that from a tree of its own. The other, `python -m
-tests.forking ours`, has the modules of this tree that need no settings of Django; the rest is
-imported anew by each process, with its own settings.
+begin others, which are copies that have them already. There are three of these processes. In one,
+nothing of ours is loaded: what it begins imports that from a tree of its own. The second, `python
+-m tests.forking ours`, has the modules of this tree that need no settings of Django; the rest is
+imported anew by each process, with its own settings. The third, `python -m tests.forking
+simulation`, is ready to play the simulation.
 
 The socket on file descriptor 0 carries requests: a JSON object with `arguments` (what follows
 `python`, and the options with which this process itself was started), `environment` and
 `directory`, with descriptors for its standard input, output and errors, and for its exit status.
-The answer is the process ID. The status arrives as an ASCII number, -9 for SIGKILL.
+The answer is the process ID. The status arrives as an ASCII number, -9 for SIGKILL. With `quick` in
+the request, the process ends without what Python does at last: to free the modules, which are
+copied for it, takes longer than many commands.
 """
 
 from __future__ import annotations
@@ -25,34 +28,59 @@ import select
 import signal
 import socket
 import sys
-import threading
 import warnings
-from contextlib import suppress
 from types import ModuleType
 from typing import Any
 
 LIBRARIES = """
-asgiref.server asgiref.sync asyncio autobahn.twisted autobahn.websocket.protocol channels.db
-channels.routing channels_redis.core concurrent.futures cryptography.x509 decimal django.conf
-django.contrib.auth.hashers django.contrib.staticfiles.handlers django.core.handlers.asgi
-django.core.mail django.core.management django.core.validators django.db
-django.db.backends.sqlite3.base django.db.models django.forms django.http
-django.template.defaultfilters django.template.defaulttags django.template.loader_tags django.urls
-google.protobuf.message h11 hiredis html httpx http.client jwt logging.config msgspec
-multiprocessing redis redis.asyncio redis.sentinel ssl twisted.internet.asyncioreactor
-twisted.internet.endpoints twisted.internet.ssl twisted.web.http urllib.request uvicorn
-uvicorn.config websockets.asyncio.server zope.interface
+asgiref.server asgiref.sync asyncio autobahn.twisted autobahn.websocket.protocol channels.consumer
+channels.db channels.routing channels.utils channels_redis.core concurrent.futures cryptography.x509
+decimal django.conf django.contrib.admin django.contrib.auth.hashers django.contrib.auth.management
+django.contrib.auth.password_validation django.contrib.auth.tokens
+django.contrib.messages.middleware django.contrib.sessions.backends.db
+django.contrib.sessions.middleware django.contrib.staticfiles.checks
+django.contrib.staticfiles.handlers django.core.asgi django.core.handlers.asgi django.core.mail
+django.core.management django.core.validators django.db django.db.backends.sqlite3.base
+django.db.migrations django.db.models django.forms django.http django.middleware.cache
+django.middleware.common django.template.defaultfilters django.template.defaulttags
+django.template.loader_tags django.urls django.views.i18n google.protobuf.message h11 hiredis html
+httpx http.client jwt logging.config msgspec multiprocessing redis redis.asyncio redis.sentinel
+rest_framework ssl twisted.internet.asyncioreactor twisted.internet.endpoints twisted.internet.ssl
+twisted.web.http urllib.request uvicorn uvicorn.config websockets.asyncio.server zope.interface
 """
 """None of them needs Django's settings, opens a file, starts a thread or installs a reactor."""
+
+OURS = """
+admin_panel.charts admin_panel.people admin_panel.publishing.forms admin_panel.publishing.threshold
+admin_panel.publishing.typed realtime.asgi realtime.hooks.site realtime.live.html
+realtime.monitoring.pending_rows realtime.operators.explaining realtime.operators.service_activity
+realtime.pages.page_config realtime.server_api.connections realtime.server_api.http_v2
+realtime.server_api.publishing realtime.server_api.queries realtime.transports.servers.signals
+realtime.transports.servers.uvicorn realtime.transports.servers.uvicorn_connections
+realtime.transports.sockjs.websocket realtime.transports.streaming.uni_websocket
+"""
+"""Besides the core: modules that import much of the rest, and need as little."""
 
 MESSAGE_LIMIT_BYTES = 1024 * 1024
 
 
-def modules_without_settings() -> list[str]:
-    """The modules of ours that read no settings of Django when they are imported."""
-    from tests.rooms import core_modules
+def modules_to_load(loaded: list[str]) -> list[str]:
+    """Return the modules that the processes begin with.
 
-    return core_modules()
+    Args:
+        loaded: `["ours"]` for those of ours that read no settings of Django when they are imported,
+            `["simulation"]` for those of the simulation, for which Django is set up here.
+    """
+    if loaded == ["simulation"]:
+        from tests.simulation.runs import begin
+
+        begin()
+        return ["tests.simulation.known_faults", "tests.simulation.shrink"]
+    if loaded == ["ours"]:
+        from tests.rooms import core_modules
+
+        return [*LIBRARIES.split(), *core_modules(), *OURS.split()]
+    return LIBRARIES.split()
 
 
 def serve(requests: socket.socket) -> dict[str, Any]:
@@ -109,13 +137,43 @@ def become_a_process(streams: list[int]) -> None:
     os.closerange(3, os.sysconf("SC_OPEN_MAX"))
 
 
+class QuickEnd:
+    """Ends the process after its other functions of `atexit`, if it has a status by then."""
+
+    def __init__(self) -> None:
+        self.status: int | None = None
+        atexit.register(self._end)  # before any other, so it is the last that is called
+
+    def _end(self) -> None:
+        if self.status is not None:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(self.status)
+
+
+def run(arguments: list[str], directory: str) -> None:
+    """Do what `python` does with these arguments."""
+    sys.argv = arguments
+    if sys.argv[0] == "-m":
+        sys.path[0] = directory
+        del sys.argv[0]
+        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
+    elif sys.argv[0] == "-c":
+        sys.path[0] = ""
+        sys.modules["__main__"] = program = ModuleType("__main__")
+        exec(compile(sys.argv.pop(1), "<string>", "exec"), program.__dict__)
+    else:
+        sys.path[0] = os.path.dirname(sys.argv[0])
+        runpy.run_path(sys.argv[0], run_name="__main__")
+
+
 def main() -> None:
+    end = QuickEnd()
     # group, not session: Ctrl-C in a terminal is for pytest, which ends this process then
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    ours = modules_without_settings() if sys.argv[1:] == ["ours"] else []
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # of libraries that the new process may never need
-        for module in [*LIBRARIES.split(), *ours]:
+        for module in modules_to_load(sys.argv[1:]):
             importlib.import_module(module)
     gc.freeze()  # or each process would copy the pages that a collection writes to
     requests = socket.socket(fileno=os.dup(0))
@@ -130,46 +188,18 @@ def main() -> None:
     os.environ.clear()
     os.environ.update(request["environment"])
     os.chdir(request["directory"])
-    sys.argv = request["arguments"]
-    if sys.flags.dev_mode:
-        run(request["directory"])  # `STRICT` is for what comes to light at the very end, too
-        return
-    status = 0
+    status: int | None = 1
     try:
-        run(request["directory"])
-    except SystemExit as end:
-        if isinstance(end.code, str):
-            sys.stderr.write(f"{end.code}\n")
-        status = end.code if isinstance(end.code, int) else int(end.code is not None)
-    leave(status)
-
-
-def run(directory: str) -> None:
-    """Run the module, code or file of `sys.argv`."""
-    if sys.argv[0] == "-m":
-        sys.path[0] = directory
-        del sys.argv[0]
-        runpy.run_module(sys.argv[0], run_name="__main__", alter_sys=True)
-    elif sys.argv[0] == "-c":
-        sys.path[0] = ""
-        sys.modules["__main__"] = program = ModuleType("__main__")
-        exec(compile(sys.argv.pop(1), "<string>", "exec"), program.__dict__)
-    else:
-        sys.path[0] = os.path.dirname(sys.argv[0])
-        runpy.run_path(sys.argv[0], run_name="__main__")
-
-
-def leave(status: int) -> None:
-    """End this process with all that Python does, but for the deletion of each module and object.
-
-    That takes longer than a fork: it touches all pages of the process that forked.
-    """
-    threading._shutdown()  # type: ignore[attr-defined]
-    atexit._run_exitfuncs()
-    for stream in (sys.stdout, sys.stderr):
-        with suppress(ValueError):  # the program may have closed it
-            stream.flush()
-    os._exit(status)
+        run(request["arguments"], request["directory"])
+        status = 0
+    except KeyboardInterrupt:
+        status = None  # Python ends itself by that signal
+        raise
+    except SystemExit as ended:
+        status = ended.code if isinstance(ended.code, int) else int(ended.code is not None)
+        raise
+    finally:
+        end.status = status if request["quick"] else None
 
 
 if __name__ == "__main__":

@@ -29,6 +29,10 @@ STRICT = ("-X", "dev", "-W", "error")
 """Options of Python with which a program fails for what it would only be warned of."""
 
 
+HASH_SEED = "PYTHONHASHSEED"
+"""Environment variable: a process of another seed is forked from one that has this seed."""
+
+
 class Process(Protocol):
     """What tests use of a `subprocess.Popen`."""
 
@@ -47,6 +51,8 @@ def start_python(
     directory: Path,
     environment: Mapping[str, str],
     streams: tuple[IO[bytes], IO[bytes], IO[bytes]],
+    *,
+    quick: bool = False,
 ) -> Process:
     """Start a Python process that leads a group of its own.
 
@@ -54,9 +60,10 @@ def start_python(
         arguments: what follows `python`.
         environment: all of it.
         streams: its standard input, output and errors.
+        quick: whether it may end without freeing its modules; it does not with `STRICT`.
     """
     if can_fork(arguments, environment):
-        return ForkedProcess(arguments, directory, environment, streams)
+        return ForkedProcess(arguments, directory, environment, streams, quick=quick)
     stdin, stdout, stderr = streams
     return subprocess.Popen(
         [sys.executable, *arguments],
@@ -90,7 +97,8 @@ def run_python(
     with TemporaryFile() as given, TemporaryFile() as output, TemporaryFile() as errors:
         given.write(stdin.encode())
         given.seek(0)
-        process = start_python(arguments, directory, environment, (given, output, errors))
+        streams = given, output, errors
+        process = start_python(arguments, directory, environment, streams, quick=True)
         try:
             status = process.wait(timeout)
         except subprocess.TimeoutExpired:
@@ -110,7 +118,7 @@ def can_fork(arguments: Sequence[str], environment: Mapping[str, str]) -> bool:
         return {
             name: value
             for name, value in variables.items()
-            if name.startswith("PYTHON") and name != "PYTHONUNBUFFERED"
+            if name.startswith("PYTHON") and name not in ("PYTHONUNBUFFERED", HASH_SEED)
         }
 
     _, arguments = split(arguments)
@@ -125,10 +133,14 @@ def split(arguments: Sequence[str]) -> tuple[Sequence[str], Sequence[str]]:
     return options, arguments[len(options) :]
 
 
-def runs_ours(directory: Path, environment: Mapping[str, str]) -> bool:
-    """Tell whether a process may begin with modules of this tree."""
+def loaded_before(
+    arguments: Sequence[str], directory: Path, environment: Mapping[str, str]
+) -> tuple[str, ...]:
+    """Return which modules of this tree a process may begin with, as `tests.forking` names them."""
     # a configuration of logging may turn off the loggers that are there already
-    return directory == ROOT and "TEST_LOGGING" not in environment
+    if directory != ROOT or "TEST_LOGGING" in environment:
+        return ()
+    return ("simulation",) if list(arguments[:2]) == ["-m", "tests.simulation"] else ("ours",)
 
 
 class ForkedProcess:
@@ -140,15 +152,20 @@ class ForkedProcess:
         directory: Path,
         environment: Mapping[str, str],
         streams: Sequence[IO[bytes]],
+        *,
+        quick: bool,
     ) -> None:
         options, arguments = split(arguments)
         request = {
             "arguments": list(arguments),
             "environment": dict(environment),
             "directory": str(directory),
+            "quick": quick and not options,
         }
         self._status, status = os.pipe()
-        self.pid = forking_process(options, ours=runs_ours(directory, environment)).fork(
+        loaded = loaded_before(arguments, directory, environment)
+        hash_seed = environment.get(HASH_SEED)
+        self.pid = forking_process(options, loaded, hash_seed=hash_seed).fork(
             request, [*(stream.fileno() for stream in streams), status]
         )
         os.close(status)
@@ -185,13 +202,16 @@ class ForkedProcess:
 class ForkingProcess:
     """A process that forks, as the tests of this process use it."""
 
-    def __init__(self, options: Sequence[str], arguments: Sequence[str]) -> None:
-        """`options`: those of Python; `arguments`: those of `tests.forking`."""
+    def __init__(
+        self, options: Sequence[str], arguments: Sequence[str], hash_seed: str | None = None
+    ) -> None:
+        """`options`, `hash_seed`: those of Python; `arguments`: those of `tests.forking`."""
         self._requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with requests:
             self._process = subprocess.Popen(
                 [sys.executable, *options, "-m", "tests.forking", *arguments],
                 cwd=ROOT,
+                env=os.environ if hash_seed is None else os.environ | {HASH_SEED: hash_seed},
                 stdin=requests.fileno(),
             )
         assert self._requests.recv(16) == b"ready", "it did not start"
@@ -209,8 +229,10 @@ class ForkingProcess:
 
 
 @cache
-def _forking_process(options: tuple[str, ...], arguments: tuple[str, ...]) -> ForkingProcess:
-    process = ForkingProcess(options, arguments)
+def _forking_process(
+    options: tuple[str, ...], loaded: tuple[str, ...], hash_seed: str | None
+) -> ForkingProcess:
+    process = ForkingProcess(options, loaded, hash_seed)
     atexit.register(process.stop)
     return process
 
@@ -218,12 +240,15 @@ def _forking_process(options: tuple[str, ...], arguments: tuple[str, ...]) -> Fo
 _starting = threading.Lock()
 
 
-def forking_process(options: Sequence[str] = (), *, ours: bool) -> ForkingProcess:
+def forking_process(
+    options: Sequence[str] = (), loaded: Sequence[str] = (), *, hash_seed: str | None = None
+) -> ForkingProcess:
     """Return the one of this process; it is started when it is first needed.
 
     Args:
         options: those of Python.
-        ours: whether it has modules of this tree loaded.
+        loaded: which modules of this tree it has loaded, as `tests.forking` names them.
+        hash_seed: of Python; None: as this process has it from its environment.
     """
     with _starting:
-        return _forking_process(tuple(options), ("ours",) if ours else ())
+        return _forking_process(tuple(options), tuple(loaded), hash_seed)

@@ -5,10 +5,13 @@ from __future__ import annotations
 import json
 import os
 import re
+import shutil
 import subprocess
 import urllib.request
 from collections.abc import Mapping
+from functools import cache
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from tests.ports import free_port
@@ -22,7 +25,7 @@ class ReadySite(ListeningProcess):
     def __init__(self, directory: Path, *, cwd: Path = ROOT) -> None:
         self.directory = directory
         port = free_port()
-        manage(directory, "migrate", "--verbosity", "0")
+        migrate(directory)
         super().__init__(
             [str(ROOT / "manage.py"), "serve", "--port", str(port)],
             rf"Listening on TCP address 127\.0\.0\.1:({port})",
@@ -75,6 +78,22 @@ def environment(directory: Path) -> dict[str, str]:
         if not name.startswith(("DJANGO_", "SERVICE_"))
     }
     return kept | {"DJANGO_DATA_DIR": str(directory), "DJANGO_DEMO": "true"}
+
+
+def migrate(directory: Path) -> None:
+    """Put a database with its tables into the data directory of a site, unless it has one."""
+    database = directory / "db.sqlite3"
+    if not database.exists():
+        directory.mkdir(parents=True, exist_ok=True)
+        shutil.copyfile(Path(_migrated().name) / "db.sqlite3", database)
+
+
+@cache
+def _migrated() -> TemporaryDirectory[str]:
+    """A data directory after `manage.py migrate`, which is run once."""
+    directory = TemporaryDirectory(prefix="migrated-")
+    manage(Path(directory.name), "migrate", "--verbosity", "0")
+    return directory
 
 
 def manage(

@@ -79,9 +79,12 @@ application = ProtocolTypeRouter(
 )
 """
 
-OWN_SETTINGS = """
+QUICK_HASHES = 'PASSWORD_HASHERS = ["django.contrib.auth.hashers.MD5PasswordHasher"]\n'
+"""The default takes a quarter of a second for each login."""
+
+OWN_SETTINGS = f"""
 INSTALLED_APPS += ["api"]
-CHANNEL_LAYERS = {"default": {"BACKEND": "channels.layers.InMemoryChannelLayer"}}
+{QUICK_HASHES}CHANNEL_LAYERS = {{"default": {{"BACKEND": "channels.layers.InMemoryChannelLayer"}}}}
 """
 
 

@@ -14,7 +14,7 @@ from selenium.webdriver.common.by import By
 from tests.browser import wait_for
 from tests.install.pages import steps
 from tests.install.running import Running, log_in
-from tests.install.site import Site
+from tests.install.site import QUICK_HASHES, Site
 from tests.server import wait_until
 
 pytestmark = pytest.mark.timeout(600)  # the first test waits for both installations
@@ -47,7 +47,7 @@ def own_site(sites: Mapping[str, Site], tmp_path_factory: pytest.TempPathFactory
     """
     site = Site(tmp_path_factory.mktemp("own"), sites["newest"].environment)
     site.run("django-admin startproject mysite . && python manage.py startapp api")
-    site.append("mysite/settings.py", 'INSTALLED_APPS += ["api"]\n')
+    site.append("mysite/settings.py", 'INSTALLED_APPS += ["api"]\n' + QUICK_HASHES)
     site.append("mysite/urls.py", URLS)
     site.append("api/views.py", VIEWS)
     site.append("api/templates/page.html", PAGE)

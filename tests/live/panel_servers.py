@@ -10,7 +10,7 @@ import httpx
 
 from tests.live.panel_site import OPERATOR, PASSWORD
 from tests.ports import free_port
-from tests.ready_site import manage
+from tests.ready_site import manage, migrate
 from tests.server import API_KEY, SECRET, Server
 
 VIEWER = "viewer"
@@ -18,8 +18,6 @@ VIEWER = "viewer"
 
 SET_UP = f"""
 from django.contrib.auth.models import Permission, User
-from django.core.management import call_command
-call_command("migrate", verbosity=0)
 User.objects.create_superuser({OPERATOR!r}, password={PASSWORD!r})
 viewer = User.objects.create_user({VIEWER!r}, password={PASSWORD!r}, is_staff=True)
 viewer.user_permissions.add(
@@ -30,6 +28,7 @@ viewer.user_permissions.add(
 
 def make_site(directory: Path) -> Path:
     """A migrated database with users, for any number of servers; returns its directory."""
+    migrate(directory)
     manage(directory, "shell", "--verbosity", "0", "--no-imports", "-c", SET_UP)
     return directory
 

@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from tests.panel.standalone_parts import ADMIN_SECRET, COOKIE, PASSWORD, SIGN_IN, new_address
-from tests.ready_site import manage
+from tests.ready_site import migrate
 from tests.server import API_KEY, SECRET, Server
 
 Serve = Callable[..., Server]
@@ -20,9 +20,7 @@ Serve = Callable[..., Server]
 def data_directory(factory: pytest.TempPathFactory) -> Path:
     """Where the sites of this test run keep their data, migrated."""
     directory = factory.getbasetemp() / "standalone-site"
-    if not directory.exists():
-        directory.mkdir()
-        manage(directory, "migrate", "--verbosity", "0")
+    migrate(directory)
     return directory
 
 

@@ -82,21 +82,20 @@ async def test_worker_that_dies_is_replaced_and_the_other_one_keeps_its_clients(
     assert "Traceback" not in supervised.log
 
 
-async def test_workers_stay_where_new_ones_cannot_start(supervised: Server, tmp_path: Path) -> None:
+async def test_workers_stay_where_new_ones_cannot_start_until_their_supervisor_is_killed(
+    supervised: Server, tmp_path: Path, connect: Connect
+) -> None:
     before = workers_of(supervised)
+    client = await connect(supervised)
     config = tmp_path / "config.json"
     config.write_text(json.dumps({**json.loads(config.read_text()), "redis_prefix": 17}))
+
     os.kill(supervised.pid, signal.SIGHUP)
     wait_until(lambda: "Rolling restart stopped" in supervised.log, what="the reason")
     assert "redis_prefix" in supervised.log.rpartition("Rolling restart stopped")[2]
     assert workers_of(supervised) == before
     assert "result" in supervised.api("info")
 
-
-async def test_workers_stop_when_their_supervisor_is_killed(
-    supervised: Server, connect: Connect
-) -> None:
-    client = await connect(supervised)
     os.kill(supervised.pid, signal.SIGKILL)
     assert await client.closed() == SHUTDOWN
     wait_until(

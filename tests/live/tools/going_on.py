@@ -6,17 +6,18 @@ import fcntl
 import os
 import pty
 import select
+import signal
 import struct
-import subprocess
-import sys
 import termios
 import threading
 from collections.abc import Mapping
+from contextlib import nullcontext
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from tests.live.tools.command import TIMEOUT, surroundings
+from tests.processes import start_python
 from tests.server import ROOT
 
 
@@ -29,7 +30,7 @@ class GoingOn:
         options: Mapping[str, Any],
         *arguments: str,
         environment: Mapping[str, str] | None = None,
-        output: int = subprocess.PIPE,
+        output: int | None = None,
     ) -> None:
         """
         Args:
@@ -39,15 +40,22 @@ class GoingOn:
             environment: more of it.
             output: a file descriptor in place of a pipe.
         """
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "django", "realtime", *arguments],
-            cwd=ROOT,
-            env={**surroundings(directory, options), **(environment or {})},
-            stdout=output,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        self._patience = threading.Timer(TIMEOUT, self._process.kill)
+        lines, told = os.pipe()
+        errors, failed = os.pipe()
+        self._lines, self._errors = os.fdopen(lines), os.fdopen(errors)
+        with (
+            open(os.devnull, "rb") as stdin,
+            open(told, "wb") as pipe,
+            open(failed, "wb") as stderr,
+            nullcontext(pipe) if output is None else open(output, "wb", closefd=False) as stdout,
+        ):
+            self._process = start_python(
+                ["-m", "django", "realtime", *arguments],
+                ROOT,
+                {**surroundings(directory, options), **(environment or {})},
+                (stdin, stdout, stderr),
+            )
+        self._patience = threading.Timer(TIMEOUT, self._kill)
         self._patience.start()
 
     def __enter__(self) -> Self:
@@ -60,38 +68,37 @@ class GoingOn:
         trace: TracebackType | None,
     ) -> None:
         self._patience.cancel()
-        self._process.kill()
-        for stream in (self._process.stdout, self._process.stderr):
-            if stream is not None:
-                stream.close()
+        self._kill()
         self._process.wait()
+        self._lines.close()
+        self._errors.close()
 
     def line(self) -> str:
         """The next line that it writes."""
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
+        line = self._lines.readline()
         assert line.endswith("\n"), self.ended()
         return line.removesuffix("\n")
 
     def has_output(self) -> bool:
         """Whether it has written something that was not read, after a moment."""
-        assert self._process.stdout is not None
-        return bool(select.select([self._process.stdout], [], [], 0.1)[0])
+        return bool(select.select([self._lines], [], [], 0.1)[0])
 
-    def signal(self, number: int) -> None:
+    def send(self, number: int) -> None:
         """Send it a signal."""
-        self._process.send_signal(number)
+        os.kill(self._process.pid, number)
 
     def close_output(self) -> None:
         """Close the pipe that it writes into."""
-        assert self._process.stdout is not None
-        self._process.stdout.close()
+        self._lines.close()
 
     def ended(self) -> tuple[int, str]:
         """Wait until it ends; its exit status, and what it wrote to standard error."""
-        assert self._process.stderr is not None
-        errors = self._process.stderr.read()
+        errors = self._errors.read()
         return self._process.wait(), errors
+
+    def _kill(self) -> None:
+        if self._process.poll() is None:
+            self.send(signal.SIGKILL)
 
 
 class Terminal(GoingOn):

@@ -107,7 +107,7 @@ def test_its_processes_end_with_it(
     arguments = ("bench", server.address, *SMALL, "--seconds", "300", "--channel", unique)
     with GoingOn(tmp_path, {}, *arguments) as command:
         wait_until(lambda: presence_stats(server, unique) == (6, 6))
-        command.signal(number)
+        command.send(number)
         # which waits for the processes, too: they share its standard error
         assert command.ended() == (status, errors)
     wait_until(lambda: presence_stats(server, unique) == (0, 0))

@@ -32,6 +32,14 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
     site.stop()
 
 
+@pytest.fixture(scope="module")
+def second_start(site: ReadySite, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
+    """The same site, started again beside it from another directory."""
+    second = ReadySite(site.directory, cwd=tmp_path_factory.mktemp("elsewhere"))
+    yield second
+    second.stop()
+
+
 async def test_printed_curl_line_reaches_a_client_with_the_printed_token(site: ReadySite) -> None:
     require("curl", "Debian: apt-get install curl")
     token = site.find(r"^Connection token of user demo, valid 7 days:\n  (\S+)$")
@@ -179,14 +187,9 @@ async def test_path_that_names_no_static_file_is_unknown(site: ReadySite, name: 
     assert status == b"404"
 
 
-def test_second_start_prints_no_password(tmp_path: Path) -> None:
-    first = ReadySite(tmp_path)
-    assert first.password
-    first.stop()
-    second = ReadySite(tmp_path)
-    second.stop()
-    assert "password" not in second.log
-    assert "Connection token" in second.log
+def test_second_start_prints_no_password(second_start: ReadySite) -> None:
+    assert "password" not in second_start.log
+    assert "Connection token" in second_start.log
 
 
 @pytest.mark.parametrize("signal_sent", [signal.SIGTERM, signal.SIGINT], ids=["TERM", "INT"])
@@ -206,7 +209,6 @@ async def test_signal_tells_clients_to_come_back_and_ends_the_server(
 
 
 def test_port_in_use_is_said_clearly(tmp_path: Path) -> None:
-    manage(tmp_path, "migrate", "--verbosity", "0")
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -226,9 +228,5 @@ def test_missing_database_is_said_clearly(tmp_path: Path) -> None:
     assert "Traceback" not in finished.stderr
 
 
-def test_site_can_be_served_from_another_directory(tmp_path: Path) -> None:
-    site = ReadySite(tmp_path / "data", cwd=tmp_path)
-    try:
-        assert httpx.get(site.address + "/demo", timeout=20).status_code == 200
-    finally:
-        site.stop()
+def test_site_can_be_served_from_another_directory(second_start: ReadySite) -> None:
+    assert httpx.get(second_start.address + "/demo", timeout=20).status_code == 200

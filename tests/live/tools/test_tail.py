@@ -88,7 +88,7 @@ async def test_publications_of_all_nodes_are_shown_once(
         shown = [next_of(command, "published")]
         while shown[-1]["channel"] != f"{unique}-b":
             shown.append(next_of(command, "published"))
-        command.signal(signal.SIGINT)
+        command.send(signal.SIGINT)
 
         assert command.ended() == (0, "")
 

@@ -85,7 +85,7 @@ def test_it_goes_on_until_ctrl_c(
 ) -> None:
     with GoingOn(tmp_path, options, "top", "--interval", "0.5", "--json") as command:
         looks = [json.loads(command.line()) for _ in range(2)]
-        command.signal(signal.SIGINT)
+        command.send(signal.SIGINT)
         assert command.ended() == (0, "")
     assert looks[0]["nodes"][0]["rates"]["cpu"] is not None
     assert len(looks[1]["nodes"]) == 2
@@ -120,7 +120,7 @@ def test_it_goes_on_while_redis_is_away(
         redis.start()
         while name_of(server) not in {node["name"] for node in next_with("nodes")}:
             pass
-        command.signal(signal.SIGINT)
+        command.send(signal.SIGINT)
 
         assert command.ended() == (0, "")
 
@@ -130,7 +130,7 @@ def test_terminal_shows_one_look_in_place_of_the_other(
 ) -> None:
     with Terminal(tmp_path, options, "top", "--interval", "0.5", columns=60, lines=6) as command:
         first, second = command.screen(), command.screen()
-        command.signal(signal.SIGINT)
+        command.send(signal.SIGINT)
 
         assert command.ended() == (0, "")
 
