@@ -107,10 +107,10 @@ class Answer(models.Model):
             return [self.text] if self.text else []
         return list(self.parts)
 
-    def keep(self, chunks: list[Any]) -> None:
-        """Set text and parts."""
-        self.text = forms.text_of(self.of_form, chunks)
-        self.parts = [] if self.form == "text" else chunks
+    def content(self, chunks: list[Any]) -> dict[str, Any]:
+        """Return the fields that have its chunks."""
+        parts = [] if self.form == "text" else chunks
+        return {"text": forms.text_of(self.of_form, chunks), "parts": parts}
 
 
 def database() -> str:

@@ -279,13 +279,10 @@ class Producer:
                 return
             self._chunks = forms.joined(self._form, self._chunks)
             self._saved, self._lost = self._count, False
-            row = self.row
-            row.keep(list(self._chunks))
-            row.position, row.epoch = self._offset, self._epoch
+            content = self.row.content(list(self._chunks))
+            position = {"position": self._offset, "epoch": self._epoch}
         try:
-            rows.unended_one(row).update(
-                text=row.text, parts=row.parts, position=row.position, epoch=row.epoch
-            )
+            rows.unended_one(self.row).update(**content, **position)
         except DatabaseError:
             self._lost = True
             raise

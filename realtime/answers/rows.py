@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from django.core.exceptions import ValidationError
@@ -60,25 +61,20 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
         raise ValueError(f"if_busy is one of {', '.join(IF_BUSY)}, not {if_busy!r}")
     owner = user_id(user)
     _check_limit(owner)
-    row = Answer(channel=name(channel), user=owner, form=form)
+    row = Answer(channel=name(channel), user=owner, form=form, queued=timezone.now())
+    row.busy = None if if_busy == "beside" else busy_key(row.channel)
     for _ in range(ATTEMPTS):
-        if if_busy == "beside" or _take(row):
-            break
-        if if_busy == "queue":
-            row.status = Status.WAITING
-            break
+        if _is_first(lambda: row.save(using=database(), force_insert=True)):
+            announce(row)
+            return row
         other = running(channel)
         if if_busy == "refuse":
             raise Busy(other)
-        if other is not None:
+        if if_busy == "queue":
+            row.busy, row.queued, row.status = None, None, Status.WAITING
+        elif other is not None:
             end(other, Status.STOPPED)
-    else:
-        raise Busy(running(channel))
-    if row._state.adding:
-        row.queued = None if row.status == Status.WAITING else timezone.now()
-        row.save(using=database(), force_insert=True)
-    announce(row)
-    return row
+    raise Busy(running(channel))
 
 
 def _check_limit(user: str) -> None:
@@ -89,27 +85,19 @@ def _check_limit(user: str) -> None:
             raise LimitExceeded
 
 
-def _take(row: Answer) -> bool:
-    """Make a row the one of its channel that runs, new or waiting. Return False if there is one."""
-    row.busy, row.queued = busy_key(row.channel), timezone.now()
+def _is_first(write: Callable[[], int | None]) -> bool:
+    """Write `busy` into a row. Return False if another answer of the channel has it."""
     try:
         with transaction.atomic(using=database()):
-            if row._state.adding:
-                row.save(using=database(), force_insert=True)
-                return True
-            waiting = Answer.objects.using(database()).filter(pk=row.pk, status=Status.WAITING)
-            taken = waiting.update(status=Status.QUEUED, busy=row.busy, queued=row.queued)
-            return bool(taken)
+            return write() != 0
     except IntegrityError:
-        pass
+        return False
     except OperationalError as error:
         # threads that insert the same key: one of them may end in a deadlock, with MariaDB
         is_deadlock = "deadlock" in str(error).lower()
         if not is_deadlock or transaction.get_connection(using=database()).in_atomic_block:
             raise
-    row.busy = row.queued = None
-    row._state.adding = row.status != Status.WAITING
-    return False
+        return False
 
 
 def running(channel: str) -> Answer | None:
@@ -170,31 +158,29 @@ def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answ
     Raises:
         InternalError: `answer_end` failed, and the row is as before; the sweeper tries again.
     """
+    row.status = status
     try:
         with transaction.atomic(using=database()):
-            ended = Answer(pk=row.pk, channel=row.channel, form=row.form, status=status)
-            ended.keep(chunks)
             changed = unended_one(row).update(
+                **row.content(chunks),
                 status=status,
-                text=ended.text,
-                parts=ended.parts,
                 error=forms.clean(error),
                 busy=None,
                 producer="",
                 ended=timezone.now(),
             )
-            row = fetch(row.pk) or ended
-            if changed:
-                _call_hook(row)
-                announce(row)
+            found = fetch(row.pk)
+            if changed and found is not None:
+                _call_hook(found)
+                announce(found)
     except Error:
         leave(row, error)
         raise
     if changed:
         promote(row.channel)
-    elif row is ended:  # the row was deleted, with its user
+    elif found is None:  # deleted, with its user
         history_remove(row.own_channel)
-    return row
+    return found or row
 
 
 def _call_hook(row: Answer) -> None:
@@ -206,12 +192,13 @@ def _call_hook(row: Answer) -> None:
 
 def promote(channel: str) -> None:
     """Let the oldest answer that waits in a channel have its turn, if none runs."""
-    for row in unended(channel):
-        if row.status == Status.WAITING:
-            if _take(row):
-                row.status = Status.QUEUED
-                announce(row)
-            return
+    waiting = (row for row in unended(channel) if row.status == Status.WAITING)
+    if (row := next(waiting, None)) is None:
+        return
+    row.status, now = Status.QUEUED, timezone.now()
+    one = Answer.objects.using(database()).filter(pk=row.pk, status=Status.WAITING)
+    if _is_first(lambda: one.update(status=row.status, busy=busy_key(channel), queued=now)):
+        announce(row)
 
 
 def fetch(answer_id: Any) -> Answer | None:
