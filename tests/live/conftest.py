@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from realtime.engine.postgresql.schema import create
-from tests.browser import browsing, console
+from tests.browser import browsing, console, leave
 from tests.conftest import new_word, start_server
 from tests.database_server import DatabaseServer, Postgres
 from tests.live.clusters import SERVICE, Cluster, TwoNodes
@@ -189,7 +189,7 @@ def panel_browser(signed_in_browser: Chrome) -> Iterator[Chrome]:
     """That browser; what its console says is an error, but for a server that is away."""
     yield signed_in_browser
     logged = [line for line in console(signed_in_browser) if "ERR_CONNECTION_REFUSED" not in line]
-    signed_in_browser.get("about:blank")
+    leave(signed_in_browser)
     assert logged == []
 
 

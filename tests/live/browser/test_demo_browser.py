@@ -11,7 +11,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from realtime.auth import issue
 from realtime.config.reader import load
-from tests.browser import browsing, console, wait_for
+from tests.browser import browsing, console, leave, wait_for
 from tests.ready_site import ReadySite
 from tests.server import wait_until
 
@@ -135,7 +135,7 @@ def page(site: ReadySite, browser: Chrome) -> Iterator[Page]:
     """The page, connected. Whatever it logs to the console is an error."""
     yield Page(browser, site.address + "/demo").open()
     logged = console(browser)
-    browser.get("about:blank")
+    leave(browser)
     wait_until(lambda: nobody_in(site), what="both clients have left")
     assert logged == []
 

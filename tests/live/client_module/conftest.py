@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import start_browser
+from tests.browser import leave, start_browser
 from tests.live.client_module.live_page import LivePage
 from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.live.hooks_site import environment
@@ -67,4 +67,4 @@ async def live(server: Server, chromium: Chrome, unique: str) -> AsyncIterator[L
     page = LivePage(chromium, server, f"rec:{unique}")
     yield page
     assert await page.run("return failures") == []
-    await asyncio.to_thread(chromium.get, "about:blank")
+    await asyncio.to_thread(leave, chromium)

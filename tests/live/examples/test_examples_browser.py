@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
-from tests.browser import browsing, console, wait_for
+from tests.browser import browsing, console, leave, wait_for
 from tests.live.examples.sites import NAMES, Example
 from tests.server import ListeningProcess, wait_until
 
@@ -57,7 +57,7 @@ def browser(chromium: Chrome) -> Iterator[Chrome]:
         chromium.switch_to.window(window)
         chromium.close()
     chromium.switch_to.window(first)
-    chromium.get("about:blank")
+    leave(chromium)
     assert logged == []
 
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import browsing, console
+from tests.browser import browsing, console, leave
 from tests.conftest import connection_token
 from tests.js_builds import require_packages
 from tests.live.event_page import EventPage
@@ -85,7 +85,7 @@ def page(server: Server, browser: Chrome) -> Iterator[Page]:
     page.open(server.address)
     yield page
     assert page.run("return failures") == []
-    browser.get("about:blank")
+    leave(browser)
 
 
 def other_origin(server: Server) -> str:

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import browsing
+from tests.browser import browsing, leave
 from tests.conftest import connection_token
 from tests.js_builds import require_packages
 from tests.live.event_page import EventPage
@@ -75,7 +75,7 @@ def page(server: Server, browser: Chrome) -> Iterator[Page]:
     page.open(server.address)
     yield page
     assert page.run("return failures") == []
-    browser.get("about:blank")
+    leave(browser)
 
 
 @pytest.fixture
