@@ -257,8 +257,14 @@ class Server(ListeningProcess):
 
 
 def wait_until(condition: Any, timeout: float = TIMEOUT, what: str = "the condition") -> None:
-    """Poll a condition that nothing announces; fails loudly when it does not come true."""
-    deadline = time.monotonic() + timeout
+    """Poll a condition that nothing announces; fails loudly when it does not come true.
+
+    A condition that takes long is asked less often, at least four times a second.
+    """
+    began = time.monotonic()
+    deadline = began + timeout
     while not condition():
-        assert time.monotonic() < deadline, f"{what} did not come true in {timeout} s"
-        time.sleep(0.01)
+        ended = time.monotonic()
+        assert ended < deadline, f"{what} did not come true in {timeout} s"
+        time.sleep(min(max(0.01, 4 * (ended - began)), 0.25))
+        began = time.monotonic()
