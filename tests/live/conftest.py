@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from realtime.engine.postgresql.schema import create
-from tests.browser import browsing, console, leave
+from tests.browser import browsing, console, leave, renew
 from tests.conftest import new_word, start_server
 from tests.database_server import DatabaseServer, Postgres
 from tests.live.clusters import SERVICE, Cluster, TwoNodes
@@ -106,6 +106,20 @@ async def new_proxy() -> AsyncIterator[NewProxy]:
 async def proxy(server: Server, new_proxy: NewProxy) -> TcpProxy:
     """A proxy in front of the test's `server`."""
     return await new_proxy(server)
+
+
+@pytest.fixture(scope="session")
+def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A browser for all modules that need no sign-in which stays: see `clean_browser`."""
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def clean_browser(shared_browser: Chrome) -> Chrome:
+    """That browser, without the tabs and the cookies of other modules."""
+    renew(shared_browser)
+    return shared_browser
 
 
 @pytest.fixture
