@@ -21,6 +21,9 @@ from tests.conftest import require
 TIMEOUT = 60.0
 """Seconds; a page has this long to show what it should."""
 
+SCRIPT_TIMEOUT = 30
+"""Seconds that an asynchronous script may take, unless a test says otherwise."""
+
 NOT_YET = (JavascriptException, NoSuchElementException, StaleElementReferenceException)
 """What a look at a page gives while the next page takes its place."""
 
@@ -36,8 +39,11 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 
-NO_RESERVE = "--disable-features=BackForwardCache,SpareRendererForSitePerProcess"
-"""Keep no page that was left, and no process ready for the next: a page takes half of the time."""
+NO_RESERVE = (
+    "--disable-features=BackForwardCache,SpareRendererForSitePerProcess,RenderDocument"
+    ",ProactivelySwapBrowsingInstance"
+)
+"""Keep no page that was left, and nothing ready for the next: a page takes half of the time."""
 
 
 def start_browser(profile: Path, *, keeps_pages: bool = False) -> Chrome:
@@ -77,6 +83,25 @@ def wait_for(browser: Chrome, condition: Callable[[], object], what: str) -> Non
         wait.until(lambda _: condition())
     except Exception as error:
         raise AssertionError(f"not seen in {TIMEOUT} s: {what}\n{text()}") from error
+
+
+def leave(browser: Chrome) -> None:
+    """Leave the page for an empty one of its process: what the browser opens has a new process."""
+    browser.execute_script("location.replace('about:blank')")
+
+
+def renew(browser: Chrome) -> None:
+    """Make a browser as new as its next user sees it: one empty tab, and no cookies."""
+    left = browser.window_handles
+    browser.switch_to.new_window("tab")
+    tab = browser.current_window_handle
+    for window in left:
+        browser.switch_to.window(window)
+        browser.close()
+    browser.switch_to.window(tab)
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    browser.set_script_timeout(SCRIPT_TIMEOUT)
+    console(browser)
 
 
 def console(browser: Chrome) -> list[str]:

@@ -14,9 +14,18 @@ if TYPE_CHECKING:
 
 ROOT = Path(__file__).resolve().parent.parent
 
-TOGETHER = ("tests/install/", "tests/live/panel/", "tests/live/client_module/")
+BROWSER = "tests/live/browser/"
+TOGETHER = ("tests/install/", "tests/live/panel/", "tests/live/client_module/", BROWSER)
 """Directories whose files share what takes long to make: installed sites, a site with its staff,
 browsers. They are made once, in one worker."""
+
+WITH_BROWSER = (
+    "tests/live/examples/test_examples_browser.py",
+    "tests/live/sockjs/test_sockjs_browser.py",
+    "tests/live/streaming/test_events_pages.py",
+    "tests/live/streaming/test_stream_browser.py",
+)
+"""Files of other directories that share the browser of `tests/live/browser/`."""
 
 LIVE = "tests/live/"
 """Where tests share servers: it comes before the tests that are quick."""
@@ -25,6 +34,7 @@ LONGEST = (
     "tests/live/panel/",
     "tests/install/",
     "tests/live/client_module/",
+    "tests/live/browser/",
     "tests/pending/test_pending_servers.py",
     "tests/live/servers/test_workers.py",
     "tests/live/servers/test_door.py",
@@ -48,13 +58,10 @@ LONGEST = (
     "tests/live/servers/test_servers.py",
     "tests/live/servers/test_asgi.py",
     "tests/live/tools/test_doctor.py",
-    "tests/live/browser/test_demo_browser.py",
-    "tests/live/examples/test_examples_browser.py",
     "tests/live_pages/test_viewers.py",
     "tests/live/streaming/test_unidirectional.py",
     "tests/live/streaming/test_stream_messages.py",
     "tests/live/redis/test_cluster_survey.py",
-    "tests/live/sockjs/test_sockjs_browser.py",
     "tests/redis/test_interrupted.py",
     "tests/live/redis/test_cluster_nodes.py",
     "tests/live/redis/test_cluster_churn.py",
@@ -98,6 +105,8 @@ class Scheduling(LoadFileScheduling):
 
     def _split_scope(self, nodeid: str) -> str:
         file: str = super()._split_scope(nodeid)
+        if file in WITH_BROWSER:
+            return BROWSER
         return next((place for place in TOGETHER if file.startswith(place)), file)
 
     def add_node_collection(self, node: WorkerController, collection: Sequence[str]) -> None:
@@ -136,5 +145,5 @@ def check_names() -> None:
     Raises:
         pytest.UsageError: there is one.
     """
-    if gone := [name for name in LONGEST if not (ROOT / name).exists()]:
+    if gone := [name for name in (*LONGEST, *WITH_BROWSER) if not (ROOT / name).exists()]:
         raise pytest.UsageError(f"tests/scheduling.py names what is not there: {gone[0]}")

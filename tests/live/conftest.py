@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver import Chrome
 
 from realtime.engine.postgresql.schema import create
-from tests.browser import browsing, console
+from tests.browser import browsing, console, leave, renew
 from tests.conftest import new_word, start_server
 from tests.database_server import DatabaseServer, Postgres
 from tests.live.clusters import SERVICE, Cluster, TwoNodes
@@ -108,6 +108,20 @@ async def proxy(server: Server, new_proxy: NewProxy) -> TcpProxy:
     return await new_proxy(server)
 
 
+@pytest.fixture(scope="session")
+def shared_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A browser for all modules that need no sign-in which stays: see `clean_browser`."""
+    with browsing(tmp_path_factory.mktemp("profile")) as browser:
+        yield browser
+
+
+@pytest.fixture(scope="module")
+def clean_browser(shared_browser: Chrome) -> Chrome:
+    """That browser, without the tabs and the cookies of other modules."""
+    renew(shared_browser)
+    return shared_browser
+
+
 @pytest.fixture
 def screen(staffed_browser: Chrome, staffed_site: ReadySite) -> Iterator[PublishScreen]:
     """The publish page, opened; whatever its console says is an error."""
@@ -189,7 +203,7 @@ def panel_browser(signed_in_browser: Chrome) -> Iterator[Chrome]:
     """That browser; what its console says is an error, but for a server that is away."""
     yield signed_in_browser
     logged = [line for line in console(signed_in_browser) if "ERR_CONNECTION_REFUSED" not in line]
-    signed_in_browser.get("about:blank")
+    leave(signed_in_browser)
     assert logged == []
 
 

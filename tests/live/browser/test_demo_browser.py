@@ -11,7 +11,7 @@ from selenium.webdriver.remote.webelement import WebElement
 
 from realtime.auth import issue
 from realtime.config.reader import load
-from tests.browser import browsing, console, wait_for
+from tests.browser import console, leave, wait_for
 from tests.ready_site import ReadySite
 from tests.server import wait_until
 
@@ -120,22 +120,15 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ReadySite]:
     """The ready site."""
     site = ReadySite(tmp_path_factory.mktemp("site"))
     yield site
-    site.stop()
-
-
-@pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    """A browser for all tests."""
-    with browsing(tmp_path_factory.mktemp("profile")) as browser:
-        yield browser
+    site.discard()
 
 
 @pytest.fixture
-def page(site: ReadySite, browser: Chrome) -> Iterator[Page]:
+def page(site: ReadySite, clean_browser: Chrome) -> Iterator[Page]:
     """The page, connected. Whatever it logs to the console is an error."""
-    yield Page(browser, site.address + "/demo").open()
-    logged = console(browser)
-    browser.get("about:blank")
+    yield Page(clean_browser, site.address + "/demo").open()
+    logged = console(clean_browser)
+    leave(clean_browser)
     wait_until(lambda: nobody_in(site), what="both clients have left")
     assert logged == []
 

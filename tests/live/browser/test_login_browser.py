@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import console, start_browser, wait_for
+from tests.browser import console, renew, wait_for
 from tests.live.hooks_site import OPTIONS, PASSWORD, create_user, environment
 from tests.server import Server
 
 
 @pytest.fixture
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser(shared_browser: Chrome) -> Chrome:
     """A browser in which nobody is logged in."""
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.quit()
+    renew(shared_browser)
+    return shared_browser
 
 
 def text(browser: Chrome, element: str) -> str:

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable, Iterator
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import start_browser
+from tests.browser import browsing, leave, start_browser
 from tests.live.client_module.live_page import LivePage
 from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.live.hooks_site import environment
@@ -21,6 +21,13 @@ def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     browser = start_browser(tmp_path_factory.mktemp("profile"))
     yield browser
     browser.quit()
+
+
+@pytest.fixture(scope="session")
+def keeping_browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """One that shows a page as it was left to a visitor who goes back."""
+    with browsing(tmp_path_factory.mktemp("profile"), keeps_pages=True) as browser:
+        yield browser
 
 
 @pytest.fixture(scope="session")
@@ -67,4 +74,4 @@ async def live(server: Server, chromium: Chrome, unique: str) -> AsyncIterator[L
     page = LivePage(chromium, server, f"rec:{unique}")
     yield page
     assert await page.run("return failures") == []
-    await asyncio.to_thread(chromium.get, "about:blank")
+    await asyncio.to_thread(leave, chromium)

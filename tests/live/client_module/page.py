@@ -17,6 +17,7 @@ from typing import Any
 
 from selenium.webdriver import Chrome
 
+from tests.browser import leave
 from tests.conftest import connection_token
 from tests.scripted_server import Script, ScriptedServer
 from tests.tcp_proxy import TcpProxy
@@ -91,7 +92,7 @@ class ClientPage:
     async def leave(self) -> list[str]:
         """Leave the page; returns the errors that nobody caught in it."""
         failures: list[str] = await self.run("return failures")
-        await asyncio.to_thread(self._browser.get, "about:blank")
+        await asyncio.to_thread(leave, self._browser)
         return failures
 
     async def run(self, script: str, *args: Any) -> Any:

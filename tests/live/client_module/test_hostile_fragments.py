@@ -111,7 +111,7 @@ EACH_NAME = """
     const wrong = [];
     const run = (op, data) => OPERATIONS.get(op)(live, data);
     const [part, parts] = args;
-    for (const name of [...names].filter((_, index) => index % parts === part)) try {
+    const inForm = (name) => {
       const form = (key, text, order) =>
         `<form id="form" data-key="${key}" data-order="${order}" tabindex="0"` +
         ` onclick="ran.push(1)">` +
@@ -150,12 +150,16 @@ EACH_NAME = """
       run("put", { key: "r", html: "<div><b>row</b></div>" });
       expect("row second");
       rows.replaceChildren();
-      // and of the page
-      for (const html of name in Document.prototype ? [
-        `<form name="${name}"></form>`, `<iframe name="${name}">`, `<img name="x" id="${name}">`
-      ] : []) {
-        run("swap", { swap: "append", target: "[data-rows]", html });
-        if (Object.hasOwn(document, name)) wrong.push([name, "hides", html]);
+    };
+    const tried = [...names].filter((_, index) => index % parts === part);
+    for (const [index, name] of tried.entries()) try {
+      if (name in HTMLFormElement.prototype) inForm(name);
+      // and of the page; a frame takes long
+      const html = [`<form name="${name}"></form>`, `<img name="x" id="${name}">`];
+      if (index % 16 === 0) html.push(`<iframe name="${name}">`);
+      for (const each of name in Document.prototype ? html : []) {
+        run("swap", { swap: "append", target: "[data-rows]", html: each });
+        if (Object.hasOwn(document, name)) wrong.push([name, "hides", each]);
         rows.replaceChildren();
       }
     } catch (error) {
@@ -240,12 +244,12 @@ async def test_fragments_run_nothing(live: LivePage, policy: str) -> None:
     assert await live.run(f"return [...{ours}].map((each) => each.localName)") == ["script"]
 
 
-@pytest.mark.parametrize("part", range(4))
+@pytest.mark.parametrize("part", range(2))
 async def test_no_name_of_an_input_hides_its_form(live: LivePage, part: int) -> None:
     """Each property that a form has, as the name of an input, in a row and around rows."""
     live.has(BLOCK)
     await live.open()
-    assert await live.run(EACH_NAME, part, 4) == []
+    assert await live.run(EACH_NAME, part, 2) == []
 
 
 async def test_browsers_own_sanitizer_finds_nothing_left(live: LivePage) -> None:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import browsing
 from tests.js_builds import require_packages
 from tests.live.client_module.live_page import LIST, LivePage, gone, put, row, swap
 from tests.server import Server
@@ -181,21 +180,20 @@ async def test_turbo_morphs_a_page_whose_block_goes_on(live: LivePage) -> None:
 
 
 async def test_page_that_the_browser_kept_goes_on(
-    server: Server, tmp_path: Path, unique: str
+    server: Server, keeping_browser: Chrome, unique: str
 ) -> None:
-    with browsing(tmp_path, keeps_pages=True) as browser:
-        live = LivePage(browser, server, f"rec:{unique}")
-        live.has(LIST.format("", row(1)))
-        await live.open()
-        await live.publish(swap("append", "<i>once</i>", "p"))
-        await live.shows("once", of="i")
-        await live.run("addEventListener('pageshow', ({ persisted }) => (window.kept = persisted))")
+    live = LivePage(keeping_browser, server, f"rec:{unique}")
+    live.has(LIST.format("", row(1)))
+    await live.open()
+    await live.publish(swap("append", "<i>once</i>", "p"))
+    await live.shows("once", of="i")
+    await live.run("addEventListener('pageshow', ({ persisted }) => (window.kept = persisted))")
 
-        await asyncio.to_thread(browser.get, f"{server.address}/client?other")
-        await live.publish(put(2))
-        await asyncio.to_thread(browser.back)
+    await asyncio.to_thread(keeping_browser.get, f"{server.address}/client?other")
+    await live.publish(put(2))
+    await asyncio.to_thread(keeping_browser.back)
 
-        await live.shows("1", "2")
-        await live.shows("once", of="i")
-        assert await live.run("return kept") is True
-        assert live.requested == 1
+    await live.shows("1", "2")
+    await live.shows("once", of="i")
+    assert await live.run("return kept") is True
+    assert live.requested == 1

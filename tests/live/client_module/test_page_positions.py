@@ -5,13 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 from selenium.webdriver import Chrome
 from selenium.webdriver.support.ui import WebDriverWait
 
-from tests.browser import browsing
 from tests.conftest import connection_token
 from tests.live.api_client import line, post
 from tests.live.client_module.page import KEPT, OPTIONS, ClientPage
@@ -290,24 +288,23 @@ async def test_page_older_than_history_is_reloaded_once(
 
 
 async def test_page_that_the_browser_kept_gets_what_it_missed(
-    server: Server, tmp_path: Path, channel: str
+    server: Server, keeping_browser: Chrome, channel: str
 ) -> None:
     """To go back shows the page as it was left, with its script; its connection is closed."""
     publish(server, channel, 1)
-    with browsing(tmp_path, keeps_pages=True) as browser:
-        page = await ClientPage(browser).open(server.address)
-        await start(page, server, channel, 1)
-        publish(server, channel, 2)
-        assert await page.run(SEEN, 1) == [2]
-        await page.run("addEventListener('pageshow', ({ persisted }) => (window.kept = persisted))")
+    page = await ClientPage(keeping_browser).open(server.address)
+    await start(page, server, channel, 1)
+    publish(server, channel, 2)
+    assert await page.run(SEEN, 1) == [2]
+    await page.run("addEventListener('pageshow', ({ persisted }) => (window.kept = persisted))")
 
-        await asyncio.to_thread(browser.get, f"{server.address}/client?other")
-        publish(server, channel, 3, 4)
-        await asyncio.to_thread(browser.back)
+    await asyncio.to_thread(keeping_browser.get, f"{server.address}/client?other")
+    publish(server, channel, 3, 4)
+    await asyncio.to_thread(keeping_browser.back)
 
-        assert await page.run("return kept") is True
-        assert await page.run(SEEN, 3) == [2, 3, 4]
-        assert await page.run("return [loads, errors]") == [0, []]
+    assert await page.run("return kept") is True
+    assert await page.run(SEEN, 3) == [2, 3, 4]
+    assert await page.run("return [loads, errors]") == [0, []]
 
 
 def wait_for(browser: Chrome, script: str) -> None:

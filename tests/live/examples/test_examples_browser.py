@@ -13,7 +13,7 @@ import pytest
 from selenium.webdriver import ActionChains, Chrome, Keys
 from selenium.webdriver.common.by import By
 
-from tests.browser import browsing, console, wait_for
+from tests.browser import console, leave, wait_for
 from tests.live.examples.sites import NAMES, Example
 from tests.server import ListeningProcess, wait_until
 
@@ -41,23 +41,17 @@ def servers(examples: Mapping[str, Example]) -> Iterator[Mapping[str, ListeningP
                 start.result().discard()
 
 
-@pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with browsing(tmp_path_factory.mktemp("profile")) as chromium:
-        yield chromium
-
-
 @pytest.fixture
-def browser(chromium: Chrome) -> Iterator[Chrome]:
+def browser(clean_browser: Chrome) -> Iterator[Chrome]:
     """The browser with one window; what a page writes to the console is an error."""
-    yield chromium
-    logged = console(chromium)
-    first, *others = chromium.window_handles
+    yield clean_browser
+    logged = console(clean_browser)
+    first, *others = clean_browser.window_handles
     for window in others:
-        chromium.switch_to.window(window)
-        chromium.close()
-    chromium.switch_to.window(first)
-    chromium.get("about:blank")
+        clean_browser.switch_to.window(window)
+        clean_browser.close()
+    clean_browser.switch_to.window(first)
+    leave(clean_browser)
     assert logged == []
 
 

@@ -19,7 +19,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
 from realtime.config.reader import load
-from tests.browser import browsing, wait_for
+from tests.browser import wait_for
 from tests.js_builds import DIRECTORY, require_packages
 from tests.live.panel_servers import PanelServer, make_site
 from tests.live.panel_site import PASSWORD, Guests, sign_in
@@ -132,10 +132,9 @@ def servers(tmp_path: Path, redis: RedisServer, site: Path) -> Iterator[list[Pan
 
 
 @pytest.fixture
-def walk(tmp_path: Path, servers: list[PanelServer]) -> Iterator[Walk]:
+def walk(clean_browser: Chrome, servers: list[PanelServer]) -> Walk:
     require_packages("axe-core")
-    with browsing(tmp_path / "profile") as browser:
-        yield Walk(browser, servers[0].address)
+    return Walk(clean_browser, servers[0].address)
 
 
 @pytest.mark.timeout(300)  # every page in every state and theme

@@ -12,9 +12,9 @@ from contextlib import AsyncExitStack
 from urllib.parse import urlencode
 
 import pytest
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from tests.browser import browsing
 from tests.conftest import connection_token
 from tests.live.panel_watch import ADDRESS, MARKUP, Watched
 from tests.live.standalone_site import serve_panel
@@ -33,14 +33,13 @@ def server(serve: Callable[..., Server], tmp_path_factory: pytest.TempPathFactor
 
 
 @pytest.fixture(scope="module")
-def signed_in(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Watched]:
+def signed_in(server: Server, clean_browser: Chrome) -> Watched:
     """A browser in which an operator is signed in."""
-    with browsing(tmp_path_factory.mktemp("profile")) as browser:
-        page = Watched(browser, server.address)
-        page.open("/sign-in/")
-        browser.find_element(By.NAME, "password").send_keys(PASSWORD + "\n")
-        page.until(lambda: browser.find_elements(By.ID, "logout-form"), "signed in")
-        yield page
+    page = Watched(clean_browser, server.address)
+    page.open("/sign-in/")
+    clean_browser.find_element(By.NAME, "password").send_keys(PASSWORD + "\n")
+    page.until(lambda: clean_browser.find_elements(By.ID, "logout-form"), "signed in")
+    return page
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import browsing, console
+from tests.browser import console, leave
 from tests.conftest import connection_token
 from tests.js_builds import require_packages
 from tests.live.event_page import EventPage
@@ -64,12 +64,11 @@ class Page(EventPage):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser(clean_browser: Chrome) -> Chrome:
     """One browser for all tests; each of them loads the page anew."""
     require_packages()
-    with browsing(tmp_path_factory.mktemp("profile")) as browser:
-        browser.set_script_timeout(20)  # the page gives up before
-        yield browser
+    clean_browser.set_script_timeout(20)  # the page gives up before
+    return clean_browser
 
 
 @pytest.fixture
@@ -85,7 +84,7 @@ def page(server: Server, browser: Chrome) -> Iterator[Page]:
     page.open(server.address)
     yield page
     assert page.run("return failures") == []
-    browser.get("about:blank")
+    leave(browser)
 
 
 def other_origin(server: Server) -> str:
@@ -145,9 +144,9 @@ def test_session_of_a_visitor_with_cookies_goes_on_while_they_change(
     """An application may know visitors by cookies, so a session is of one browser."""
     server = serve(**OPTIONS, proxy_connect_endpoint="http://127.0.0.1:1/")
     page.open(server.address)
-    page.run("document.cookie = 'visitor=alice; path=/'")
+    page.run("document.cookie = 'clean_browser=alice; path=/'")
     page.start(server.address, unique, sockjsTransports=[transport])
-    page.run("document.cookie = 'visitor=signed-anew; path=/'")
+    page.run("document.cookie = 'clean_browser=signed-anew; path=/'")
 
     page.run("subscribe(arguments[0])", f"chat:{unique}")
     page.event("subscribe")
@@ -155,7 +154,7 @@ def test_session_of_a_visitor_with_cookies_goes_on_while_they_change(
         page.run("centrifuge.publish(...arguments)", f"chat:{unique}", text)
         assert page.publications(1) == [text]
 
-    assert page.run("return document.cookie") == "visitor=signed-anew"
+    assert page.run("return document.cookie") == "clean_browser=signed-anew"
     assert page.run("return events") == []
 
 

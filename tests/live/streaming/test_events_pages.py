@@ -6,14 +6,14 @@ import asyncio
 import json
 import re
 import subprocess
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
 
 from realtime.testing import capture
-from tests.browser import start_browser, wait_for
+from tests.browser import wait_for
 from tests.conftest import connection_token, require
 from tests.js_builds import DIRECTORY, require_packages
 from tests.live.streaming.listeners import address
@@ -51,10 +51,8 @@ def server(serve: Callable[..., Server]) -> Server:
 
 
 @pytest.fixture(scope="module")
-def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    browser = start_browser(tmp_path_factory.mktemp("profile"))
-    yield browser
-    browser.quit()
+def chromium(clean_browser: Chrome) -> Chrome:
+    return clean_browser
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from selenium.webdriver import Chrome
 
-from tests.browser import browsing
+from tests.browser import leave
 from tests.conftest import connection_token
 from tests.js_builds import require_packages
 from tests.live.event_page import EventPage
@@ -55,12 +55,11 @@ class Page(EventPage):
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def browser(clean_browser: Chrome) -> Chrome:
     """One browser for all tests; each of them loads the page anew."""
     require_packages("centrifuge-5")
-    with browsing(tmp_path_factory.mktemp("profile")) as browser:
-        browser.set_script_timeout(20)  # the page gives up before
-        yield browser
+    clean_browser.set_script_timeout(20)  # the page gives up before
+    return clean_browser
 
 
 @pytest.fixture
@@ -75,7 +74,7 @@ def page(server: Server, browser: Chrome) -> Iterator[Page]:
     page.open(server.address)
     yield page
     assert page.run("return failures") == []
-    browser.get("about:blank")
+    leave(browser)
 
 
 @pytest.fixture

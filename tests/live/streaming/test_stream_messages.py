@@ -40,24 +40,30 @@ def subscribe_command(channel: str) -> dict[str, object]:
 
 
 @EVERY_WAY
-@pytest.mark.parametrize("path", [HTTP_STREAM, SSE])
 async def test_publications_come_in_order_and_the_end_is_told(
-    own_server: Callable[..., Server], way: str, path: str, unique: str
+    own_server: Callable[..., Server], way: str, unique: str
 ) -> None:
+    """By both kinds of streams."""
     server = own_server(**WAYS[way], **STREAMS)
     first = frame_of(connect_command(), subscribe_command(unique))
-    async with streaming(server, path, first) as stream:
-        await stream.connected()
-        assert await stream.message() == {"id": 2, "subscribe": {}}
-        data = [{"number": number, "text": "a\nb\r\n\u2028c"} for number in range(50)]
-        for each in data:
-            await asyncio.to_thread(server.publish, unique, each)
+    async with (
+        streaming(server, HTTP_STREAM, first) as stream,
+        streaming(server, SSE, first) as events,
+    ):
+        for each in (stream, events):
+            await each.connected()
+            assert await each.message() == {"id": 2, "subscribe": {}}
+        data = [{"number": number, "text": "a\nb\r\n\u2028c"} for number in range(25)]
+        for publication in data:
+            await asyncio.to_thread(server.publish, unique, publication)
 
-        published = [await stream.message() for _ in range(50)]
+        published = [[await each.message() for _ in data] for each in (stream, events)]
         stopping = asyncio.create_task(asyncio.to_thread(server.terminate))
 
-        assert [each["push"]["pub"]["data"] for each in published] == data
-        assert await stream.ending() == (3001, "shutdown")
+        for messages in published:
+            assert [message["push"]["pub"]["data"] for message in messages] == data
+        for each in (stream, events):
+            assert await each.ending() == (3001, "shutdown")
         await stopping
 
 
