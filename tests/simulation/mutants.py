@@ -13,13 +13,13 @@ from __future__ import annotations
 
 import argparse
 import os
-import random
 import signal
 import sys
 import time
 import tomllib
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -81,7 +81,7 @@ def main() -> int:
     excluded, stale = _excluded(planted)
     planted = [each for each in planted if arguments.only in f"{each.function}: {each.change}"]
     if arguments.count is not None and arguments.count < len(planted):
-        planted = random.Random(arguments.first).sample(planted, arguments.count)
+        planted = _drawn(planted, arguments.count, arguments.first)
     files = {mutation.file for mutation in planted if mutation not in excluded or arguments.all}
     executed: set[tuple[str, int]] = set()
     note_lines(FILES, executed)
@@ -123,6 +123,18 @@ def _arguments() -> argparse.Namespace:
     parser.add_argument("--count", type=int, help="plant only so many, which `--first` draws")
     parser.add_argument("--all", action="store_true", help="plant equivalent ones, too")
     return parser.parse_args()
+
+
+def _drawn(planted: Sequence[Mutation], count: int, draw: int) -> list[Mutation]:
+    """Return some mutations, each drawn by its own name: another file's change draws the same."""
+    equal: Counter[str] = Counter()
+
+    def number(mutation: Mutation) -> bytes:
+        name = f"{draw} {mutation.file} {mutation.function}: {mutation.change}"
+        equal[name] += 1
+        return sha256(f"{name} {equal[name]}".encode()).digest()
+
+    return sorted(planted, key=number)[:count]
 
 
 def _excluded(planted: Sequence[Mutation]) -> tuple[dict[Mutation, str], list[str]]:
