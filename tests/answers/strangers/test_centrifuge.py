@@ -1,18 +1,21 @@
-"""centrifuge-js of both generations: an answer is a channel with publications as in any other."""
+"""centrifuge-js of both generations, and centrifuge-python: an answer is a channel as any other."""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator
 from typing import Any
 
 import httpx
 import pytest
+from centrifuge import PublicationContext, SubscriptionEventHandler
 
 from tests.conftest import connection_token
 from tests.js_builds import JSON, Build
 from tests.js_client import Driver, FindNode, JsClient, open_driver
 from tests.js_next import JSON_5, open_next
+from tests.live.python_client import python_client
 from tests.server import Server, wait_until
 from tests.tcp_proxy import TcpProxy
 
@@ -39,6 +42,14 @@ async def opened(driver: Driver, build: Build, url: str) -> JsClient:
     return await driver.client(build, url, token=connection_token("17"))
 
 
+async def asked(http: httpx.AsyncClient, chat: str) -> str:
+    """Begin an answer of three steps. Return its channel."""
+    message = {"role": "user", "parts": [{"type": "text", "text": "steps"}]}
+    body = {"id": chat, "messages": [message]}
+    async with http.stream("POST", "/scripts/ui", json=body) as response:
+        return f"answer:{response.headers['answer-id']}"
+
+
 async def received(client: JsClient, channel: str, until: str) -> list[Any]:
     """The chunks of the next publications, up to one of this type."""
     chunks: list[Any] = []
@@ -54,11 +65,8 @@ async def test_text_is_whole_for_a_client_that_was_away(
 ) -> None:
     client = await opened(driver, build, proxy.url)
     await client.connect()
-    message = {"role": "user", "parts": [{"type": "text", "text": "steps"}]}
     async with httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as http:
-        asked = {"id": unique, "messages": [message]}
-        async with http.stream("POST", "/scripts/ui", json=asked) as response:
-            channel = f"answer:{response.headers['answer-id']}"
+        channel = await asked(http, unique)
         await client.subscribe(channel)
         await http.post(f"/go/{unique}")
         chunks = await received(client, channel, "text-delta")
@@ -79,3 +87,38 @@ def kinds(site: Server, channel: str) -> list[str]:
     """The types of the chunks in a channel."""
     publications = site.api("history", channel=channel)["result"]["publications"]
     return [chunk["type"] for each in publications for chunk in each["data"]]
+
+
+class Chunks(SubscriptionEventHandler):
+    """Keeps the chunks of an answer."""
+
+    def __init__(self) -> None:
+        self.chunks: list[Any] = []
+        self.ended = asyncio.Event()
+
+    async def on_publication(self, ctx: PublicationContext) -> None:
+        data = ctx.pub.data
+        self.chunks += json.loads(data) if isinstance(data, bytes) else data
+        if self.chunks[-1]["type"] == "finish":
+            self.ended.set()
+
+
+@pytest.mark.parametrize("protobuf", [False, True], ids=["json", "protobuf"])
+async def test_text_is_whole_for_the_python_client(
+    site: Server, unique: str, protobuf: bool
+) -> None:
+    events = Chunks()
+    async with (
+        httpx.AsyncClient(base_url=site.address, timeout=30, trust_env=False) as http,
+        python_client(site.socket, use_protobuf=protobuf) as client,
+    ):
+        await client.connect()
+        channel = await asked(http, unique)
+        subscription = client.new_subscription(channel, events=events)
+        await subscription.subscribe()
+        await subscription.ready()
+        for _ in range(3):
+            await http.post(f"/go/{unique}")
+        async with asyncio.timeout(20):
+            await events.ended.wait()
+    assert "".join(each.get("delta", "") for each in events.chunks) == "one two three"
