@@ -5,17 +5,17 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack
 from typing import Protocol
 
 import pytest
-from django.core.management import call_command
 from django.db import connections
 from pytest_django import DjangoDbBlocker
 
 import realtime
 from realtime.pending import reading, shards
 from realtime.pending.models import Pending, Relay, shard_of
-from tests.database_server import DatabaseServer, Postgres
+from tests.database_server import DatabaseServer, Postgres, tables_on
 from tests.pending.changed import beside
 from tests.pending.relaying import Relaying, data, operators, relay_all, row, write
 
@@ -33,23 +33,8 @@ class Use(Protocol):
 @pytest.fixture
 def use(django_db_blocker: DjangoDbBlocker) -> Iterator[Use]:
     """Give this process the database of a server, with the tables. Returns its alias."""
-    with django_db_blocker.unblock():
-
-        def add(server: DatabaseServer) -> str:
-            if server.name == "mariadb":
-                import pymysql
-
-                pymysql.install_as_MySQLdb()
-            connections.settings[ALIAS] = (
-                connections["default"].settings_dict | {"OPTIONS": {}} | server.settings
-            )
-            call_command("migrate", "realtime_pending", database=ALIAS, verbosity=0)
-            return ALIAS
-
-        yield add
-        Pending.objects.using(ALIAS).all().delete()
-        connections[ALIAS].close()
-        del connections.settings[ALIAS], connections[ALIAS]
+    with django_db_blocker.unblock(), ExitStack() as used:
+        yield lambda server: used.enter_context(tables_on(server, "realtime_pending"))
 
 
 @pytest.fixture
