@@ -54,6 +54,7 @@ from realtime.transports.streaming.first_frame import (
     KEY,
     frame_of_query,
     has_field,
+    hide_fields,
     is_connect_request,
 )
 from realtime.transports.streaming.formats import (
@@ -171,7 +172,7 @@ class Streaming:
 def hide_query(scope: Scope, send: Send) -> None:
     """Keep a query string that may hold a token out of the access logs of servers."""
     if has_field(scope, SECRETS):
-        scope["query_string"] = b""
+        hide_fields(scope, SECRETS)
         if (connection := daphne.connection_of(send)) is not None:
             connection.hide_query()
 

@@ -28,9 +28,11 @@ def has_field(scope: Scope, names: Container[str]) -> bool:
     return any(key in names for key, _ in fields_of(scope.get("query_string", b"")))
 
 
-def hide_frame(scope: Scope) -> None:
-    """Take the first frame, which may hold a token, out of the query string."""
-    rest = [(key, text) for key, text in fields_of(scope.get("query_string", b"")) if key != KEY]
+def hide_fields(scope: Scope, names: Container[str]) -> None:
+    """Take fields, which may hold tokens, out of the query string."""
+    rest = [
+        (key, text) for key, text in fields_of(scope.get("query_string", b"")) if key not in names
+    ]
     scope["query_string"] = urlencode(rest).encode()
 
 

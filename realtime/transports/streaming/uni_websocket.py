@@ -20,8 +20,9 @@ from realtime.protocol.negotiation import Agreement, Codecs
 from realtime.transports.asgi import Receive, Scope, Send
 from realtime.transports.sending import WebSocketTransport, WrappingTransport
 from realtime.transports.streaming.first_frame import (
+    KEY,
     frame_of_query,
-    hide_frame,
+    hide_fields,
     is_connect_request,
 )
 from realtime.transports.streaming.sessions import new_session
@@ -104,7 +105,7 @@ class UniWebSocketConsumer(WebSocketConsumer):
         self, config: Config, node: Node | None, scope: Scope, receive: Receive, send: Send
     ) -> bool:
         self._first_frame = frame_of_query(scope.get("query_string", b""))
-        hide_frame(scope)
+        hide_fields(scope, (KEY,))
         if not await super().admit(config, node, scope, receive, send):
             return False
         self._has_request = bool(self._first_frame)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import json
 import socket
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 import websockets
@@ -13,7 +15,8 @@ import websockets
 from tests.conftest import connection_token
 from tests.live.configurations import Connect, Serve
 from tests.live.proxy.application import ASKING, Application, ask, client_for, proxied
-from tests.server import Server
+from tests.live.raw_http import open_exchange
+from tests.server import Server, wait_until
 
 QUERIES = {
     "": ("json", "json"),
@@ -45,6 +48,33 @@ async def test_body_names_format_and_encoding_of_the_connection(
         assert json.loads(base64.b64decode(body["b64data"])) == {"text": unique}
     else:
         assert body["data"] == {"text": unique}
+
+
+FIRST_FRAMES = {
+    "sse": {"id": 1, "connect": {}},
+    "uni_sse": {},
+    "uni_websocket": {},
+}
+"""Transport → the first frame of its query."""
+
+
+@pytest.mark.parametrize("transport", FIRST_FRAMES)
+async def test_body_names_the_encoding_beside_a_first_frame(
+    serve: Serve, application: Application, transport: str
+) -> None:
+    server = serve(**proxied(application), **dict.fromkeys(FIRST_FRAMES, True))
+    frame = quote(json.dumps(FIRST_FRAMES[transport]))
+    path = f"/connection/{transport}?cf_connect={frame}&encoding=binary"
+    if transport == "uni_websocket":
+        async with websockets.connect(f"ws://127.0.0.1:{server.port}{path}", proxy=None) as opened:
+            await opened.recv()
+    else:
+        exchange = await open_exchange(server, "GET", path)
+        await exchange.begin("GET")
+        await asyncio.to_thread(wait_until, lambda: application.requests)
+        await exchange.close()
+    body = application.only_request().json
+    assert (body["transport"], body["encoding"]) == (transport, "binary")
 
 
 BODIES: dict[str, tuple[dict[str, Any], str]] = {
