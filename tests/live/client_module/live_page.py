@@ -57,6 +57,10 @@ class LivePage:
         found: int = httpx.post(address, timeout=20).json()["requested"]
         return found
 
+    def is_followed(self) -> bool:
+        """Whether the server has subscribed a client to the channel."""
+        return self.channel in self.server.api("channels")["result"]["channels"]
+
     async def open(self, query: str = "", address: str = "") -> LivePage:
         """Load the page, and wait until it follows the channel."""
         where = f"{address or self.server.address}/live/page/{self.channel}{query}"
