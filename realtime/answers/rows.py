@@ -148,8 +148,8 @@ def end(row: Answer, status: str, error: str = "") -> Answer:
     row = fetch(row.pk) or row
     if row.has_ended:
         return row
-    content = stream.end(row, status)
-    return settle(row, content.end or status, content.chunks, error)
+    status, chunks = stream.end(row, status)
+    return settle(row, status, chunks, error)
 
 
 def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answer:
