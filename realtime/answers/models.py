@@ -67,7 +67,6 @@ class Answer(models.Model):
     """Why it failed, for the site."""
     created = models.DateTimeField(default=timezone.now, editable=False)
     queued = models.DateTimeField(null=True, editable=False)
-    began = models.DateTimeField(null=True, editable=False)
     ended = models.DateTimeField(null=True, editable=False)
 
     objects: ClassVar[models.Manager[Answer]]

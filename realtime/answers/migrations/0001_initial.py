@@ -52,7 +52,6 @@ class Migration(migrations.Migration):
                     models.DateTimeField(default=django.utils.timezone.now, editable=False),
                 ),
                 ("queued", models.DateTimeField(editable=False, null=True)),
-                ("began", models.DateTimeField(editable=False, null=True)),
                 ("ended", models.DateTimeField(editable=False, null=True)),
             ],
             options={
