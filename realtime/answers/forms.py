@@ -13,14 +13,23 @@ than that to know that nothing follows. All of this is pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from realtime.streams.joining import join_chunks
 
-COMPLETE = "complete"
-STOPPED = "stopped"
-FAILED = "failed"
-INTERRUPTED = "interrupted"
+
+class Status(StrEnum):
+    """Of an answer: see `models`."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    STREAMING = "streaming"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
 
 Chunk = Any
 """A value with a JSON form; in `ui` and `ag-ui` an object with a `type`."""
@@ -28,7 +37,10 @@ Chunk = Any
 END = "end"
 """The tag of the last publication."""
 
-_MESSAGES = {FAILED: "The answer failed.", INTERRUPTED: "The answer was interrupted."}
+_MESSAGES = {
+    Status.FAILED: "The answer failed.",
+    Status.INTERRUPTED: "The answer was interrupted.",
+}
 """What readers see; the row keeps the reason for the site."""
 
 _BLOCKS = {
@@ -136,15 +148,15 @@ def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None
         case "ui", "stopped":
             return [{"type": "abort"}]
         case "ui", _:
-            return [{"type": "error", "errorText": _MESSAGES[status]}]
+            return [{"type": "error", "errorText": _MESSAGES[Status(status)]}]
         case "ag-ui", "complete" | "stopped":
-            outcome = "success" if status == COMPLETE else "cancelled"
+            outcome = "success" if status == "complete" else "cancelled"
             started: Chunk = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
             ids = {name: started.get(name, "") for name in ("threadId", "runId")}
             end = {"type": "RUN_FINISHED", **ids, "outcome": {"type": outcome}}
             return [end | ({"result": metadata} if with_metadata else {})]
         case "ag-ui", _:
-            return [{"type": "RUN_ERROR", "message": _MESSAGES[status]}]
+            return [{"type": "RUN_ERROR", "message": _MESSAGES[Status(status)]}]
         case _:
             return []
 
@@ -153,11 +165,11 @@ def status_of(chunk: Chunk) -> str:
     """Return the status after a chunk that ends an answer."""
     match chunk:
         case {"type": "abort"} | {"outcome": {"type": "cancelled"}}:
-            return STOPPED
+            return Status.STOPPED
         case {"type": "error" | "RUN_ERROR"}:
-            return FAILED
+            return Status.FAILED
         case _:
-            return COMPLETE
+            return Status.COMPLETE
 
 
 def error_of(chunk: Chunk) -> str:

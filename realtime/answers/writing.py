@@ -18,7 +18,7 @@ from django.db import transaction
 
 from realtime.answers import flusher as flushing
 from realtime.answers import rows
-from realtime.answers.models import Answer, Status, database
+from realtime.answers.models import Answer, Status, answers, database
 from realtime.answers.producer import Producer, Stopped
 
 TURN = 0.25
@@ -96,7 +96,7 @@ class _Writing:
         """Make a queued answer a streaming one of this process."""
         flusher, row = flushing.flusher, self._row
         flusher.renew()  # before a row names the process
-        queued = Answer.objects.using(database()).filter(pk=row.pk, status=Status.QUEUED)
+        queued = answers(pk=row.pk, status=Status.QUEUED)
         # a transaction would hold the lock of the row for as long as the model runs
         with transaction.atomic(using=database(), durable=True):
             changed = queued.update(status=Status.STREAMING, producer=flusher.uid)
