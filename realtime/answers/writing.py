@@ -120,7 +120,14 @@ class _Writing:
         return isinstance(error, Stopped)
 
     async def __aenter__(self) -> Producer:
-        return await sync_to_async(self.__enter__)()
+        entering = asyncio.ensure_future(sync_to_async(self.__enter__)())
+        try:
+            return await asyncio.shield(entering)
+        except asyncio.CancelledError as error:
+            await asyncio.wait((entering,))  # its thread goes on
+            if entering.exception() is None:
+                await self.__aexit__(type(error), error, None)
+            raise
 
     async def __aexit__(self, *raised: Any) -> bool:
         return await asyncio.shield(sync_to_async(self.__exit__)(*raised))
