@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from django.core.checks import register
+from typing import Any
+
+from django.core import checks
+from django.core.checks import CheckMessage
 
 from realtime.config import parts
+from realtime.config.sources import configuration
 
 
 class AnswersConfig(parts.Part):
@@ -16,11 +20,24 @@ class AnswersConfig(parts.Part):
     default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
-        """Add namespace, permission, methods and sweeper to the service, and the checks."""
+        """Add namespace, permission, methods and sweeper to the service, and the check."""
         super().ready()
-        from realtime.answers.checks import CHECKS
         from realtime.answers.setup import install
 
-        for check in CHECKS:
-            register(check, "realtime")
+        checks.register(check_namespace, "realtime")
         install()
+
+
+def check_namespace(**_: Any) -> list[CheckMessage]:
+    """E067: answers cannot use their namespace."""
+    boundary = configuration.examine().config.channel_namespace_boundary
+    if boundary == ":":
+        return []
+    return [
+        checks.Error(
+            "realtime.answers names its channels answer:ID, and channel_namespace_boundary is"
+            f" {boundary!r}.",
+            hint='Leave channel_namespace_boundary at ":".',
+            id="realtime.E067",
+        )
+    ]

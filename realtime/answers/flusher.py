@@ -28,7 +28,8 @@ from functools import partial
 
 from django.db import DatabaseError
 
-from realtime.answers import stream
+from realtime.answers import forms, rows, stream
+from realtime.answers.models import Answer, Status
 from realtime.answers.producer import LOOK, TICK, Producer
 from realtime.cluster.member import Member
 from realtime.errors import EngineUnavailable, Error, NotServing
@@ -62,19 +63,22 @@ class AnswerFlusher:
         self._outage = Outage()
         self._saver = threading.Thread()
         self._outage_of_rows = Outage()
+        self._left: list[tuple[Answer, str]] = []
+        """Rows that the sweeper has to end, which the database does not know yet, and why."""
 
-    def add(self, producer: Producer) -> None:
-        """Publish for a producer from now on.
+    def renew(self) -> None:
+        """Claim the lease.
 
         Raises:
             NotServing: with the memory engine, in a process that serves no clients.
             EngineUnavailable: the engine is away.
         """
-        self._renew()
-        self.keep(producer)
+        began = time.monotonic()
+        serving.call(partial(_claim, uid=self.uid))
+        self._lease_until = began + LEASE
 
-    def keep(self, producer: Producer) -> None:
-        """Work for a producer, whether the engine is there or not."""
+    def add(self, producer: Producer) -> None:
+        """Publish for a producer from now on."""
         with self._lock:
             self._producers.add(producer)
             if self._thread is None:
@@ -83,21 +87,47 @@ class AnswerFlusher:
                 )
                 self._thread.start()
 
-    def remove(self, producer: Producer) -> None:
-        """Publish nothing more for a producer."""
-        with self._lock:
-            self._producers.discard(producer)
+    def end(self, producer: Producer, status: str, error: str) -> None:
+        """End an answer: what waits, then the end, then the row.
+
+        Raises:
+            EngineUnavailable: the engine is away; the sweeper ends the answer when it is back.
+            InternalError: the site's `answer_end` failed; the sweeper calls it again.
+            DatabaseError: the database is away; the sweeper ends the row when it is back.
+        """
+        row, own = producer.row, producer.own_end
+        if own is not None and status == Status.COMPLETE:
+            status, error = forms.status_of(own), forms.error_of(own)
+        try:
+            producer.wait_until_idle()
+        finally:
+            with self._lock:
+                self._producers.discard(producer)
+        try:
+            chunks = producer.publish_end(status)
+            if chunks is None:
+                rows.end(row, status, error)
+            else:
+                rows.settle(row, status, chunks, error)
+        except (EngineUnavailable, NotServing):
+            self._leave(row, error or "the engine was away at the end")
+            raise
+        except DatabaseError:
+            self._leave(row, error)
+            raise
+
+    def _leave(self, row: Answer, error: str) -> None:
+        """Have the sweeper end a row: now, or when the database is back."""
+        try:
+            rows.leave(row, error)
+        except DatabaseError:
+            self._left.append((row, error))
 
     def is_alive(self, producer: str) -> bool:
         """Return whether the process with this ID writes answers; raises EngineUnavailable."""
         if producer == self.uid:
             return True
         return bool(serving.call(partial(_owner, name=lease_of(producer))))
-
-    def _renew(self) -> None:
-        began = time.monotonic()
-        serving.call(partial(_claim, uid=self.uid))
-        self._lease_until = began + LEASE
 
     def _run(self) -> None:
         while producers := self._begun():
@@ -109,8 +139,6 @@ class AnswerFlusher:
                 is_known = isinstance(error, EngineUnavailable | NotServing | Error)
                 if self._outage.begins():
                     logger.warning("Answers wait: %s", error, exc_info=not is_known)
-                for producer in producers:
-                    producer.check_away(time.monotonic())
             time.sleep(max(TICK - (time.monotonic() - began), TICK / 10))
 
     def _begun(self) -> list[Producer]:
@@ -121,40 +149,36 @@ class AnswerFlusher:
             return list(self._producers)
 
     def _tick(self, producers: Sequence[Producer], now: float) -> None:
-        if self._lease_until - LEASE + RENEW < now:
-            self._renew()
         ready = [(each, new) for each in producers if (new := each.take(now)) is not None]
+        if self._lease_until - LEASE + RENEW < now:
+            self.renew()
         if ready:
             outcomes = stream.publish([new for _, new in ready])
             for (producer, _), outcome in zip(ready, outcomes, strict=True):
                 producer.published(outcome, time.monotonic())
-        self._look([each for each in producers if each.is_silent(now)])
+        if silent := [each for each in producers if each.is_silent(now)]:
+            channels = [each.row.own_channel for each in silent]
+            tops = serving.call(partial(operations.positions, channels=channels))
+            for producer, top in zip(silent, tops, strict=True):
+                producer.looked(top.offset, time.monotonic())
         saving = [each for each in producers if each.wants_saving]
-        if saving and not self._saver.is_alive():
+        if (saving or self._left) and not self._saver.is_alive():
             self._saver = threading.Thread(target=self._save, args=(saving,), daemon=True)
             self._saver.start()
 
     def _save(self, producers: Sequence[Producer]) -> None:
-        """Save producers in a thread of its own: a database that hangs delays no publication."""
+        """Write rows in a thread of its own: a database that hangs delays no publication."""
         try:
             with own_connections():
                 for producer in producers:
                     producer.save()
-                    if producer.is_left:
-                        self.remove(producer)
+                while self._left:
+                    rows.leave(*self._left[0])
+                    del self._left[0]
         except DatabaseError as error:
             if self._outage_of_rows.begins():
                 logger.warning("Rows of answers wait: %s", error)
             time.sleep(LOOK)
-
-    def _look(self, silent: Sequence[Producer]) -> None:
-        """Look whether answers that have written nothing for a while have ended."""
-        if not silent:
-            return
-        channels = [each.row.own_channel for each in silent]
-        tops = serving.call(partial(operations.positions, channels=channels))
-        for producer, top in zip(silent, tops, strict=True):
-            producer.looked(top.offset, time.monotonic())
 
 
 async def _claim(member: Member, uid: str) -> None:

@@ -13,14 +13,23 @@ than that to know that nothing follows. All of this is pure.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
+from enum import StrEnum
 from typing import Any, NamedTuple
 
 from realtime.streams.joining import join_chunks
 
-COMPLETE = "complete"
-STOPPED = "stopped"
-FAILED = "failed"
-INTERRUPTED = "interrupted"
+
+class Status(StrEnum):
+    """Of an answer: see `models`."""
+
+    WAITING = "waiting"
+    QUEUED = "queued"
+    STREAMING = "streaming"
+    COMPLETE = "complete"
+    STOPPED = "stopped"
+    FAILED = "failed"
+    INTERRUPTED = "interrupted"
+
 
 Chunk = Any
 """A value with a JSON form; in `ui` and `ag-ui` an object with a `type`."""
@@ -28,13 +37,16 @@ Chunk = Any
 END = "end"
 """The tag of the last publication."""
 
-_MESSAGES = {FAILED: "The answer failed.", INTERRUPTED: "The answer was interrupted."}
+_MESSAGES = {
+    Status.FAILED: "The answer failed.",
+    Status.INTERRUPTED: "The answer was interrupted.",
+}
 """What readers see; the row keeps the reason for the site."""
 
 _BLOCKS = {
     "text-start": ("text-end", "id"),
     "reasoning-start": ("reasoning-end", "id"),
-    "start-step": ("finish-step", ""),
+    "start-step": ("finish-step",),
     "TEXT_MESSAGE_START": ("TEXT_MESSAGE_END", "messageId"),
     "TOOL_CALL_START": ("TOOL_CALL_END", "toolCallId"),
     "REASONING_START": ("REASONING_END", "messageId"),
@@ -42,36 +54,38 @@ _BLOCKS = {
     "STEP_STARTED": ("STEP_FINISHED", "stepName"),
 }
 """Type that opens a block → the type that closes it, and the field that both have."""
-_CLOSING = {closing: (opening, field) for opening, (closing, field) in _BLOCKS.items()}
 
 
 class Form(NamedTuple):
-    """One form."""
+    """One form. Without a `text`, its publications are no arrays."""
 
     name: str
-    starts: str
+    starts: str = ""
     """The type of the first chunk; "" where none is needed."""
-    ends: frozenset[str]
-    """The types of chunks that end an answer: the producer's own, if it has one."""
-    text: str
+    ends: tuple[str, ...] = ()
+    """The types of chunks that end an answer: the site's own, if it has one."""
+    opens: Mapping[str, str] = {}
+    """The chunk that opens a block of text, without the ID of the block."""
+    text: str = ""
     """The type of the chunks whose `delta` is text; "" for none."""
-    is_wrapped: bool = True
-    """Whether the data of a publication are an array of chunks."""
+    block: str = ""
+    """The field with the ID of the block."""
 
 
 FORMS: Mapping[str, Form] = {
-    form.name: form
-    for form in (
-        Form("ui", "start", frozenset(("finish", "abort", "error")), "text-delta"),
-        Form(
-            "ag-ui",
-            "RUN_STARTED",
-            frozenset(("RUN_FINISHED", "RUN_ERROR")),
-            "TEXT_MESSAGE_CONTENT",
-        ),
-        Form("events", "", frozenset(), "", is_wrapped=False),
-        Form("text", "", frozenset(), "", is_wrapped=False),
-    )
+    "ui": Form(
+        "ui", "start", ("finish", "abort", "error"), {"type": "text-start"}, "text-delta", "id"
+    ),
+    "ag-ui": Form(
+        "ag-ui",
+        "RUN_STARTED",
+        ("RUN_FINISHED", "RUN_ERROR"),
+        {"type": "TEXT_MESSAGE_START", "role": "assistant"},
+        "TEXT_MESSAGE_CONTENT",
+        "messageId",
+    ),
+    "events": Form("events"),
+    "text": Form("text"),
 }
 
 
@@ -99,33 +113,26 @@ def words(form: Form, block: str, text: str, *, opens: bool) -> list[Chunk]:
         block: the ID of the text block that has it.
         opens: whether the piece opens the block.
     """
-    match form.name:
-        case "ui":
-            opening = [{"type": "text-start", "id": block}] if opens else []
-            return [*opening, {"type": "text-delta", "id": block, "delta": text}]
-        case "ag-ui":
-            start = {"type": "TEXT_MESSAGE_START", "messageId": block, "role": "assistant"}
-            opening = [start] if opens else []
-            return [*opening, {"type": "TEXT_MESSAGE_CONTENT", "messageId": block, "delta": text}]
-        case "text":
-            return [text]
-        case _:
-            raise TypeError("an answer of the form 'events' has no text: use send")
+    if form.name == "text":
+        return [text]
+    if not form.text:
+        raise TypeError("an answer of the form 'events' has no text: use send")
+    chunk = {"type": form.text, form.block: block, "delta": text}
+    return [{**form.opens, form.block: block}, chunk] if opens else [chunk]
 
 
 def closing(chunks: Iterable[Chunk]) -> list[Chunk]:
     """Return the chunks that close the blocks which are open after some chunks, innermost first."""
-    opened: dict[tuple[str, Any], Chunk] = {}
+    opened: list[Chunk] = []
     for chunk in chunks:
         kind = type_of(chunk)
         if kind in _BLOCKS:
-            closes, field = _BLOCKS[kind]
-            end = {"type": closes} | ({field: chunk.get(field)} if field else {})
-            opened[kind, str(chunk.get(field))] = end
-        elif kind in _CLOSING:
-            opening, field = _CLOSING[kind]
-            opened.pop((opening, str(chunk.get(field))), None)
-    return [*reversed(opened.values())]
+            closes, *fields = _BLOCKS[kind]
+            end = {"type": closes} | {field: chunk.get(field) for field in fields}
+            opened = [*(each for each in opened if each != end), end]
+        elif kind:
+            opened = [each for each in opened if not each.items() <= chunk.items()]
+    return opened[::-1]
 
 
 def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None) -> list[Chunk]:
@@ -141,15 +148,15 @@ def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None
         case "ui", "stopped":
             return [{"type": "abort"}]
         case "ui", _:
-            return [{"type": "error", "errorText": _MESSAGES[status]}]
+            return [{"type": "error", "errorText": _MESSAGES[Status(status)]}]
         case "ag-ui", "complete" | "stopped":
-            outcome = "success" if status == COMPLETE else "cancelled"
+            outcome = "success" if status == "complete" else "cancelled"
             started: Chunk = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
             ids = {name: started.get(name, "") for name in ("threadId", "runId")}
             end = {"type": "RUN_FINISHED", **ids, "outcome": {"type": outcome}}
             return [end | ({"result": metadata} if with_metadata else {})]
         case "ag-ui", _:
-            return [{"type": "RUN_ERROR", "message": _MESSAGES[status]}]
+            return [{"type": "RUN_ERROR", "message": _MESSAGES[Status(status)]}]
         case _:
             return []
 
@@ -158,11 +165,11 @@ def status_of(chunk: Chunk) -> str:
     """Return the status after a chunk that ends an answer."""
     match chunk:
         case {"type": "abort"} | {"outcome": {"type": "cancelled"}}:
-            return STOPPED
+            return Status.STOPPED
         case {"type": "error" | "RUN_ERROR"}:
-            return FAILED
+            return Status.FAILED
         case _:
-            return COMPLETE
+            return Status.COMPLETE
 
 
 def error_of(chunk: Chunk) -> str:
@@ -172,25 +179,22 @@ def error_of(chunk: Chunk) -> str:
 
 def data_of(form: Form, chunks: Sequence[Chunk]) -> object:
     """Return the data of a publication with these chunks."""
-    if form.is_wrapped:
-        return list(chunks)
-    return "".join(chunks) if form.name == "text" else {"events": list(chunks)}
+    if form.name == "text":
+        return "".join(chunks)
+    return list(chunks) if form.text else {"events": list(chunks)}
 
 
 def end_data_of(form: Form, chunks: Sequence[Chunk], status: str, metadata: Any = None) -> object:
     """Return the data of the last publication."""
-    if form.is_wrapped:
+    if form.text:
         return list(chunks)
-    end: dict[str, Any] = {"end": status}
-    if metadata is not None:
-        end["metadata"] = metadata
-    return end
+    return {"end": status} if metadata is None else {"end": status, "metadata": metadata}
 
 
 def chunks_of(form: Form, data: object) -> list[Chunk]:
     """Return the chunks in the data of a publication; none if the data have another form."""
     match data:
-        case list() if form.is_wrapped:
+        case list() if form.text:
             return data
         case str() if form.name == "text":
             return [data]
@@ -216,7 +220,7 @@ def joined(form: Form, chunks: Sequence[Chunk]) -> list[Chunk]:
     if form.name == "text":
         text = "".join(chunks)
         return [text] if text else []
-    return join_chunks(chunks) if form.is_wrapped else list(chunks)
+    return join_chunks(chunks) if form.text else list(chunks)
 
 
 MAX_DEPTH = 28
@@ -235,12 +239,8 @@ def clean(value: Any, depth: int = MAX_DEPTH) -> Any:
         raise TypeError(f"a chunk is nested in {MAX_DEPTH} levels at most")
     match value:
         case str():
-            text = value.replace("\0", "\ufffd") if "\0" in value else value
-            try:
-                text.encode()
-            except UnicodeEncodeError:
-                text = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
-            return text
+            units = value.replace("\0", "\ufffd").encode("utf-16", "surrogatepass")
+            return units.decode("utf-16", "replace")
         case Mapping():
             return {clean(str(key)): clean(each, depth - 1) for key, each in value.items()}
         case list() | tuple():

@@ -15,18 +15,29 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
 from functools import partial
 from typing import Any
+from uuid import UUID
 
 import msgspec
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
-from django.http import HttpRequest, HttpResponse
+from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
 from django.utils.html import escape
+from django.views.decorators.cache import never_cache
+from django.views.decorators.http import require_GET, require_POST
 
 from realtime.answers import forms, permission, rows
-from realtime.answers.models import Answer
+from realtime.answers.models import Answer, Status
 from realtime.config import sources
-from realtime.errors import Disconnect, EngineUnavailable, Error, NotServing, UnrecoverablePosition
+from realtime.errors import (
+    Disconnect,
+    EngineUnavailable,
+    Error,
+    InternalError,
+    NotServing,
+    UnrecoverablePosition,
+)
 from realtime.hooks.requests import Request
 from realtime.hooks.site_values import user_id
 from realtime.node.reader import PublicationsLost
@@ -43,7 +54,7 @@ from realtime.transports.streaming.transport import connection_of
 logger = logging.getLogger("realtime.answers")
 
 PING = 15.0
-"""Seconds of silence after which a comment keeps proxies from closing the response."""
+"""Seconds between comments, which keep proxies from closing the response."""
 MAX_BACKLOG = 256 * 1024
 """Bytes that a reader has not taken, after which the stream waits for it."""
 DRAIN = 0.05
@@ -97,20 +108,55 @@ def resume_response(request: HttpRequest, channel: str) -> HttpResponse:
     if not unended:
         return HttpResponse(status=204)
     row = next((each for each in unended if each.busy), unended[-1])  # others wait for this one
+    return _respond(request, row)
+
+
+@never_cache
+@require_GET
+def events(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Stream an answer, to those who may read it."""
+    return _respond(request, _row(pk), as_html=request.GET.get("format") == "html")
+
+
+@never_cache
+@require_POST
+def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
+    """Stop an answer, for those who may. It answers with the status that the answer has then."""
+    row = _row(pk)
     try:
-        permission.check_read(row, request_of(request))
+        permission.check_stop(row, _request_of(request))
+        row = rows.end(row, Status.STOPPED)
+    except (InternalError, EngineUnavailable):
+        return HttpResponse("The answer could not be stopped now.\n", status=503)
     except (Error, Disconnect):
         raise DjangoPermissionDenied from None
-    return response(request, row)
+    return JsonResponse({"status": row.status})
 
 
-def request_of(request: HttpRequest) -> Request:
+def _respond(request: HttpRequest, row: Answer, *, as_html: bool = False) -> HttpResponse:
+    """Respond with an answer to a visitor who may read it."""
+    try:
+        permission.check_read(row, _request_of(request))
+    except InternalError:
+        return HttpResponse("The permission check failed.\n", status=500)
+    except (Error, Disconnect):
+        raise DjangoPermissionDenied from None
+    return response(request, row, as_html=as_html)
+
+
+def _row(pk: UUID) -> Answer:
+    row = rows.fetch(pk)
+    if row is None:
+        raise Http404
+    return row
+
+
+def _request_of(request: HttpRequest) -> Request:
     """Return what hooks learn of a visitor."""
-    config = sources.current()
     return Request(
         client="",
         user=user_id(page_config.visitor(request) or ""),
-        handshake=page_config.handshake(request, config),
+        handshake=page_config.handshake(request, sources.current()),
     )
 
 
@@ -150,41 +196,30 @@ class AnswerEvents:
 async def _serve(events: AnswerEvents, since: Position | None, exchange: Exchange) -> None:
     """Send the body of the response: the stream."""
     await exchange.write(b":\n\n")  # servers keep a head until there is a body
-    gone = asyncio.ensure_future(exchange.gone())
-    stream = _stream(events, since)
+    pinging = asyncio.ensure_future(_ping(exchange))
     try:
-        await _send(stream, exchange, gone)
-        if not gone.done():
-            await exchange.end()
+        is_whole = await exchange.unless_gone(_send(_stream(events, since), exchange))
     finally:
-        gone.cancel()
-        await stream.aclose()
+        pinging.cancel()
+    if is_whole:
+        await exchange.end()
 
 
-async def _send(
-    stream: AsyncGenerator[bytes], exchange: Exchange, gone: asyncio.Future[None]
-) -> None:
-    """Send what a stream yields until it ends or the reader goes; comments while it is silent."""
+async def _ping(exchange: Exchange) -> None:
+    while True:
+        await asyncio.sleep(PING)
+        await exchange.write(b":\n\n")
+
+
+async def _send(stream: AsyncGenerator[bytes], exchange: Exchange) -> bool:
+    """Send what a stream yields, as fast as the reader takes it. Return True at its end."""
     connection = connection_of(exchange.send)
-    following: asyncio.Future[bytes] | None = None
-    try:
-        while not gone.done():
-            following = following or asyncio.ensure_future(anext(stream))
-            await asyncio.wait((following, gone), timeout=PING, return_when=asyncio.FIRST_COMPLETED)
-            if gone.done():
-                return
-            part = b":\n\n"
-            if following.done():
-                part, following = following.result(), None
+    async with aclosing(stream):
+        async for part in stream:
             await exchange.write(part)
-            while connection.backlog_bytes() > MAX_BACKLOG and not gone.done():
+            while connection.backlog_bytes() > MAX_BACKLOG:
                 await asyncio.sleep(DRAIN)
-    except StopAsyncIteration:
-        return
-    finally:
-        if following is not None:
-            following.cancel()
-            await asyncio.wait((following,))
+    return True
 
 
 async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerator[bytes]:

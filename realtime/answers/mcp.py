@@ -14,6 +14,7 @@ import logging
 import uuid
 from collections.abc import Awaitable, Callable
 from contextvars import ContextVar
+from dataclasses import dataclass
 from typing import Any
 
 from realtime.answers.http import position_of
@@ -30,17 +31,25 @@ HEADER = b"mcp-session-id"
 MAX_SESSIONS = 100_000
 """Sessions that a process remembers; events of older ones cannot be replayed."""
 
-_session: ContextVar[str] = ContextVar("realtime_mcp_session")
-"""The channel of the session whose request is served. What the session does later inherits it."""
+
+@dataclass(slots=True)
+class _Session:
+    """A session of a server."""
+
+    channel: str
+    is_complete: bool = True
+    """Whether the engine has all its events: it may have been away."""
+
+
+_session: ContextVar[_Session] = ContextVar("realtime_mcp_session")
+"""The session whose request is served. What the session does later inherits it."""
 
 
 class EventStore:
     """Keeps the events of an MCP server: `mcp.server.streamable_http.EventStore`."""
 
     def __init__(self) -> None:
-        self._channels: dict[bytes, str] = {}
-        self._incomplete: dict[str, None] = {}
-        """Channels that lack an event, because the engine was away."""
+        self._sessions: dict[bytes, _Session] = {}
 
     def wrap(self, app: Any) -> Any:
         """Return the ASGI application of the server, with sessions that this store can tell apart.
@@ -50,15 +59,16 @@ class EventStore:
         """
 
         async def wrapped(scope: Scope, receive: Receive, send: Send) -> None:
-            session = dict(scope.get("headers", ())).get(HEADER, b"")
-            channel = self._channels.get(session) or f"{CHANNEL}mcp-{uuid.uuid4().hex}"
-            _session.set(channel)
+            known = dict(scope.get("headers", ())).get(HEADER, b"")
+            session = self._sessions.get(known) or _Session(f"{CHANNEL}mcp-{uuid.uuid4().hex}")
+            _session.set(session)
 
             async def learn(event: Event) -> None:
-                if event["type"] == "http.response.start" and not session:
-                    new = dict(event.get("headers", ())).get(HEADER)
-                    if new is not None:
-                        _remember(self._channels, new, channel)
+                new = dict(event.get("headers", ())).get(HEADER)
+                if new is not None and not known:
+                    self._sessions[new] = session
+                    if len(self._sessions) > MAX_SESSIONS:
+                        del self._sessions[next(iter(self._sessions))]
                 await send(event)
 
             await app(scope, receive, learn)
@@ -74,14 +84,14 @@ class EventStore:
         Raises:
             LookupError: the application is not wrapped.
         """
-        channel = _session.get()
+        session = _session.get()
         if message is not None:
             message = message.model_dump(mode="json", by_alias=True, exclude_unset=True)
         try:
-            position = await apublish(channel, {"stream": stream_id, "message": message})
+            position = await apublish(session.channel, {"stream": stream_id, "message": message})
         except EngineUnavailable as error:
             logger.warning("An event of an MCP server could not be kept: %s", error)
-            _remember(self._incomplete, channel, None)
+            session.is_complete = False
             return ""
         assert position is not None
         return f"{position.offset}.{position.epoch}"
@@ -98,11 +108,11 @@ class EventStore:
         from mcp.server.streamable_http import EventMessage
         from mcp.types import jsonrpc_message_adapter
 
-        channel, last = _session.get(), position_of(last_event_id)
-        if last is None or last.offset < 1 or channel in self._incomplete:
+        session, last = _session.get(), position_of(last_event_id)
+        if last is None or last.offset < 1 or not session.is_complete:
             return None
         try:
-            events = await ahistory(channel, since=Position(last.offset - 1, last.epoch))
+            events = await ahistory(session.channel, since=Position(last.offset - 1, last.epoch))
         except UnrecoverablePosition:
             return None
         if not events or events[0]["offset"] != last.offset:
@@ -114,9 +124,3 @@ class EventStore:
                 message = jsonrpc_message_adapter.validate_python(data["message"])
                 await send_callback(EventMessage(message, f"{event['offset']}.{last.epoch}"))
         return stream
-
-
-def _remember(known: dict[Any, Any], key: Any, value: Any) -> None:
-    known[key] = value
-    if len(known) > MAX_SESSIONS:
-        del known[next(iter(known))]

@@ -22,24 +22,14 @@ from hashlib import sha256
 from typing import Any, ClassVar
 
 from django.db import models, router
+from django.db.models import QuerySet
 from django.utils import timezone
 
 from realtime.answers import forms
+from realtime.answers.forms import Status as Status
 
 CHANNEL = "answer:"
 """What follows is the ID of the answer: the name of its own channel."""
-
-
-class Status(models.TextChoices):
-    """See the module."""
-
-    WAITING = "waiting"
-    QUEUED = "queued"
-    STREAMING = "streaming"
-    COMPLETE = forms.COMPLETE
-    STOPPED = forms.STOPPED
-    FAILED = forms.FAILED
-    INTERRUPTED = forms.INTERRUPTED
 
 
 UNENDED = (Status.WAITING, Status.QUEUED, Status.STREAMING)
@@ -48,27 +38,27 @@ UNENDED = (Status.WAITING, Status.QUEUED, Status.STREAMING)
 class Answer(models.Model):
     """One answer, from its request to its end."""
 
-    id = models.UUIDField(primary_key=True, default=uuid.uuid4, editable=False)
+    id = models.UUIDField(primary_key=True, default=uuid.uuid4)
     channel = models.CharField(max_length=255)
-    user = models.CharField(max_length=255, blank=True, default="")
+    user = models.CharField(max_length=255, default="")
     """The user ID of who asked; "" for an anonymous visitor."""
     form = models.CharField(max_length=8)
-    status = models.CharField(max_length=12, choices=Status.choices, default=Status.QUEUED)
-    busy = models.CharField(max_length=64, null=True, unique=True, editable=False)
-    producer = models.CharField(max_length=32, blank=True, default="", editable=False)
+    status = models.CharField(max_length=12, default=Status.QUEUED.value)
+    busy = models.CharField(max_length=64, null=True, unique=True)
+    producer = models.CharField(max_length=32, default="")
     """The process that writes."""
-    text = models.TextField(blank=True, default="")
-    parts = models.JSONField(default=list, blank=True)
+    text = models.TextField(default="")
+    parts = models.JSONField(default=list)
     """Its chunks, joined; none in the form `text`."""
-    position = models.BigIntegerField(default=0, editable=False)
-    epoch = models.CharField(max_length=255, blank=True, default="", editable=False)
+    position = models.BigIntegerField(default=0)
+    epoch = models.CharField(max_length=255, default="")
     """Up to where in its channel `text` and `parts` are."""
-    error = models.TextField(blank=True, default="")
+    error = models.TextField(default="")
     """Why it failed, for the site."""
-    created = models.DateTimeField(default=timezone.now, editable=False)
-    queued = models.DateTimeField(null=True, editable=False)
-    began = models.DateTimeField(null=True, editable=False)
-    ended = models.DateTimeField(null=True, editable=False)
+    created = models.DateTimeField(default=timezone.now)
+    queued = models.DateTimeField(default=timezone.now)
+    """When its turn came."""
+    ended = models.DateTimeField(null=True)
 
     objects: ClassVar[models.Manager[Answer]]
 
@@ -116,6 +106,11 @@ class Answer(models.Model):
 def database() -> str:
     """Return the alias of the database that has the rows."""
     return router.db_for_write(Answer)
+
+
+def answers(**conditions: Any) -> QuerySet[Answer]:
+    """Return the answers that meet some conditions."""
+    return Answer.objects.using(database()).filter(**conditions)
 
 
 def busy_key(channel: str) -> str:

@@ -64,16 +64,12 @@ def check_stop(row: Answer, request: Request) -> None:
             raise PermissionDenied
         return
     function, params = found
-    call(function, StopRequest(**_caller(request), answer=row, params=params), _only_true)
+    asked = StopRequest(**_caller(request), answer=row, params=params)
+    call(function, asked, lambda answer: answers.permission(bool(answer)))
 
 
 def _caller(request: Request) -> dict[str, Any]:
     return {each.name: getattr(request, each.name) for each in fields(Request) if each.init}
-
-
-def _only_true(answer: object) -> None:
-    if not answer:
-        raise PermissionDenied
 
 
 def _may_read(row: Answer, request: Request) -> Any:
@@ -103,4 +99,6 @@ async def _later(answer: Awaitable[Any]) -> Any:
 
 
 def _for_a_while(answer: Any) -> Any:
-    return Allowed(ttl=RECHECK) if answer is True or answer is None else answer
+    if answer is False or isinstance(answer, Allowed):
+        return answer
+    return Allowed(info=None if answer is True else answer, ttl=RECHECK)

@@ -9,8 +9,11 @@ elsewhere are in none.
 
 from __future__ import annotations
 
+import logging
 import threading
 import time
+from collections.abc import Callable
+from contextlib import suppress
 from typing import Any
 
 import msgspec
@@ -18,14 +21,16 @@ from asgiref.sync import sync_to_async
 from django.db import DatabaseError
 
 from realtime.answers import forms, rows, stream
-from realtime.answers.cancelling import CancellationToken
 from realtime.answers.models import Answer, Status
 from realtime.cluster.member import NewPublication
 from realtime.config import sources
 from realtime.engine.base import Published
-from realtime.errors import EngineUnavailable, NoReply, NotServing
+from realtime.errors import EngineUnavailable
 from realtime.hooks.site_values import to_payload
-from realtime.server_api.queries import history
+from realtime.protocol.messages import StreamPosition
+from realtime.server_api.queries import Publication, history
+
+logger = logging.getLogger("realtime.answers")
 
 TICK = 0.04
 """Seconds between publications of one answer while it is young."""
@@ -53,6 +58,41 @@ class AnswerFailed(Exception):
     """The answer could not be published for too long, or is too long itself."""
 
 
+class CancellationToken:
+    """Fires when the answer ends elsewhere. `run_stream` of pydantic-ai takes it, too."""
+
+    def __init__(self) -> None:
+        self.is_cancelled = False
+        """Whether the producer should stop."""
+        self._callbacks: list[Callable[[], object]] = []
+
+    def cancel(self) -> None:
+        """Have the producer stop. May be called from any thread."""
+        self.is_cancelled = True
+        with suppress(IndexError):
+            while True:
+                callback = self._callbacks.pop(0)
+                try:
+                    callback()
+                except Exception:  # such as one of an event loop that is closed
+                    logger.exception("A callback of an answer that ended failed")
+
+    def on_cancel(self, callback: Callable[[], object]) -> None:
+        """Call this once when it fires, in the thread that notices; at once if it has."""
+        self._callbacks.append(callback)
+        if self.is_cancelled:
+            self.cancel()
+
+    # pydantic-ai calls its own token so
+
+    def _register(self, run: Any) -> None:
+        self.on_cancel(run.cancel)
+
+    def _unregister(self, run: Any) -> None:
+        with suppress(ValueError):
+            self._callbacks.remove(run.cancel)
+
+
 class Producer:
     """Writes one answer. Its public members may be used from any thread."""
 
@@ -62,34 +102,26 @@ class Producer:
         self.channel = row.channel
         self.token = CancellationToken()
         self._form = row.of_form
-        self._lock = threading.Lock()
-        self._idle = threading.Condition(self._lock)
+        self._lock = threading.Condition()
+        """Notified when nothing is under way any more."""
         self._chunks: list[Any] = []
         """Those that were published or are on their way."""
         self._waiting: list[Any] = []
-        self._waiting_bytes = 0
-        self._bytes = 0
+        self._waiting_bytes = self._bytes = 0
         self._under_way: NewPublication | None = None
         self._count = 0
         """The version of the last publication."""
-        self._offset = 0
-        self._epoch = ""
-        self._saved = 0
-        self._lost = False
-        """Whether the engine has lost what was published: the row has to have it."""
-        self._began = self._flushed = self._tried = self._looked = time.monotonic()
+        self._position = StreamPosition(0, "")
+        self._save_at = SAVE_AFTER
+        """The version at which the row gets what there is; 0: now, for the engine has lost it."""
+        self._began = self._flushed = self._looked = time.monotonic()
         self._block = ""
         """The text block that `write` opened; "": none is open."""
-        self._blocks = 0
-        self._has_begun = False
-        self._end: list[Any] = []
-        """The chunks of the producer itself that end the answer."""
+        self.own_end: Any = None
+        """The chunk of the site that ends the answer."""
         self._metadata: Any = None
         self._error: Exception | None = None
         self._inputs_after: int | None = None
-        self.is_left = False
-        """Whether the sweeper has to end the row, which the database does not know yet."""
-        self._reason = ""
         self._max_bytes = sources.current().answers_max_size
 
     # what sites use
@@ -115,12 +147,10 @@ class Producer:
         with self._lock:
             self._check()
             text = forms.clean(text)
-            opens = not self._block
-            if opens:
-                self._blocks += 1
-                self._block = f"{self.id}-{self._blocks}"
-            chunks = forms.words(self._form, self._block, text, opens=opens)
+            block = self._block or f"{self.id}-{self._bytes}"
+            chunks = forms.words(self._form, block, text, opens=not self._block)
             self._add(chunks, len(text.encode()))
+            self._block = block
 
     def send(self, chunk: Any) -> None:
         """Add a chunk of the form: an object or a model of pydantic. It waits for nothing.
@@ -143,15 +173,14 @@ class Producer:
         with self._lock:
             self._check()
             if forms.type_of(chunk) in self._form.ends:
-                if not self._end or forms.status_of(self._end[0]) == Status.COMPLETE:
-                    self._end = [chunk]
+                if self.own_end is None or forms.status_of(self.own_end) == Status.COMPLETE:
+                    self.own_end = chunk
                 return
-            if self._block and self._form.text:
-                closing = forms.closing(forms.words(self._form, self._block, "", opens=True))
+            chunks = [chunk]
+            if self._block:
+                opened = forms.words(self._form, self._block, "", opens=True)
+                chunks = [*forms.closing(opened), chunk]
                 self._block = ""
-                chunks = [*closing, chunk]
-            else:
-                chunks = [chunk]
             self._add(chunks, size)
 
     def finish(self, metadata: Any = None) -> None:
@@ -168,26 +197,20 @@ class Producer:
         if not self.row.user:
             return []
         if self._inputs_after is None:
-            found = history(self.channel, limit=INPUTS, reverse=True)
-            own = [
-                each["offset"]
-                for each in found
-                if "info" not in each
-                and isinstance(each["data"], dict)
-                and each["data"].get("answer") == self.id
-            ]
-            begin = min(own, default=0)
-            found = [each for each in reversed(found) if each["offset"] > begin]
-            self._inputs_after = begin
-        else:
-            found = history(self.channel, limit=INPUTS, since=self._inputs_after)
+            latest = history(self.channel, limit=INPUTS, reverse=True)
+            begins = [each["offset"] for each in latest if self._is_begin(each)]
+            oldest = latest[-1]["offset"] if latest else 1
+            self._inputs_after = min(begins, default=oldest - 1)
+        found = history(self.channel, limit=INPUTS, since=self._inputs_after)
         if found:
             self._inputs_after = found[-1]["offset"]
-        return [
-            each["data"]
-            for each in found
-            if "info" in each and each["info"]["user"] == self.row.user
-        ]
+        user = self.row.user
+        return [each["data"] for each in found if "info" in each and each["info"]["user"] == user]
+
+    def _is_begin(self, found: Publication) -> bool:
+        """Return whether a publication announces the answer."""
+        data = found["data"]
+        return "info" not in found and isinstance(data, dict) and data.get("answer") == self.id
 
     async def ainputs(self) -> list[Any]:
         """Return what the user published. Async version of `inputs`."""
@@ -197,13 +220,13 @@ class Producer:
 
     def take(self, now: float) -> NewPublication | None:
         """Return what to publish now: what could not be published before, or what waits."""
+        if self._under_way is not None and now - self._flushed > AWAY:
+            self._fail(AnswerFailed(f"the engine did not answer for {AWAY:g} s"))
         with self._lock:
-            if self._error is not None:
-                return None
             interval = TICK if now - self._began < YOUNG else 2 * TICK
             if self._under_way is None and self._waiting and now - self._flushed >= interval * 0.9:
                 self._under_way = self._next()
-                self._flushed = self._tried = now
+                self._flushed = now
             return self._under_way
 
     def _next(self) -> NewPublication:
@@ -217,22 +240,16 @@ class Producer:
     def published(self, outcome: Published | EngineUnavailable, now: float) -> None:
         """Take what became of the publication that is under way."""
         if isinstance(outcome, EngineUnavailable):
-            self.check_away(now)
             return
-        if not outcome.kept and self._ended_elsewhere():
+        if not outcome.kept and self._has_ended_elsewhere():
             return
-        with self._idle:
-            if outcome.position is not None:
-                self._lost |= self._epoch not in ("", outcome.position.epoch)
-                self._offset, self._epoch = outcome.position.offset, outcome.position.epoch
+        with self._lock:
+            before, self._position = self._position, outcome.position or self._position
+            if before.epoch not in ("", self._position.epoch):
+                self._save_at = 0
             self._under_way = None
             self._looked = now
-            self._idle.notify_all()
-
-    def check_away(self, now: float) -> None:
-        """Fail if nothing could be published for too long."""
-        if self._under_way is not None and now - self._tried > AWAY:
-            self._fail(AnswerFailed(f"the engine did not answer for {AWAY:g} s"))
+            self._lock.notify_all()
 
     def is_silent(self, now: float) -> bool:
         """Return whether it is time to look if the answer has ended elsewhere."""
@@ -241,10 +258,10 @@ class Producer:
     def looked(self, offset: int, now: float) -> None:
         """Take the offset of the last publication in the channel."""
         self._looked = now
-        if offset > self._offset:
-            self._ended_elsewhere()
+        if offset > self._position.offset:
+            self._has_ended_elsewhere()
 
-    def _ended_elsewhere(self) -> bool:
+    def _has_ended_elsewhere(self) -> bool:
         """Return whether the answer has ended; then the producer stops.
 
         If it goes on, the engine has the publication that it refused: it took the first attempt,
@@ -256,98 +273,56 @@ class Producer:
         return True
 
     def _fail(self, error: Exception) -> None:
-        with self._idle:
+        with self._lock:
             if self._error is None:
                 self._error = error
             self._under_way, self._waiting = None, []
-            self._idle.notify_all()
+            self._lock.notify_all()
         self.token.cancel()
 
     @property
     def wants_saving(self) -> bool:
         """Whether the row should get what there is."""
-        is_due = self._lost or self._count - self._saved >= SAVE_AFTER
-        return self.is_left or (is_due and self._under_way is None and self._error is None)
+        is_idle = self._under_way is None and self._error is None
+        return is_idle and self._count >= self._save_at
 
     def save(self) -> None:
-        """Write what there is into the row, or leave the row to the sweeper."""
-        if self.is_left:
-            rows.leave(self.row, self._reason)
-            return
+        """Write what there is into the row."""
         with self._lock:
-            if self._under_way is not None or self._error is not None:
+            if not self.wants_saving:
                 return
             self._chunks = forms.joined(self._form, self._chunks)
-            self._saved, self._lost = self._count, False
             content = self.row.content(list(self._chunks))
-            position = {"position": self._offset, "epoch": self._epoch}
+            offset, epoch = self._position.offset, self._position.epoch
+            self._save_at = self._count + SAVE_AFTER
         try:
-            rows.unended_one(self.row).update(**content, **position)
+            rows.unended_one(self.row).update(**content, position=offset, epoch=epoch)
         except DatabaseError:
-            self._lost = True
+            self._save_at = 0
             raise
 
     # what ends it
 
     def wait_until_idle(self) -> None:
         """Wait until no publication is under way, `END_TIMEOUT` seconds at most."""
-        with self._idle:
-            self._idle.wait_for(lambda: self._under_way is None, END_TIMEOUT)
+        with self._lock:
+            self._lock.wait_for(lambda: self._under_way is None, END_TIMEOUT)
 
-    def end(self, status: str, error: str = "") -> None:
-        """End the answer: what waits, then the end, then the row.
+    def publish_end(self, status: str) -> list[Any] | None:
+        """Publish what waits, and the end. Return all chunks; None if it may have ended elsewhere.
 
         Raises:
-            EngineUnavailable: the engine is away; the sweeper ends the answer when it is back.
-            InternalError: the site's `answer_end` failed; the sweeper calls it again.
-            DatabaseError: the database is away; the sweeper ends the row when it is back.
+            EngineUnavailable: the engine is away.
         """
-        try:
-            if self._end and status == Status.COMPLETE:
-                status = forms.status_of(self._end[0])
-                error = forms.error_of(self._end[0])
-            if self._error is None and self._publish_end(status):
-                chunks = forms.joined(self._form, self._chunks)
-            else:
-                content = stream.end(self.row, status)
-                status, chunks = content.end or status, content.chunks
-            rows.settle(self.row, status, chunks, error)
-        except (EngineUnavailable, NotServing):
-            self._leave(error or "the engine was away at the end")
-            raise
-        except DatabaseError:
-            self._leave(error)
-            raise
-
-    def _leave(self, reason: str) -> None:
-        """Leave the row to the sweeper: now, or when the database is back."""
-        try:
-            rows.leave(self.row, reason)
-        except DatabaseError:
-            self.is_left, self._reason = True, reason
-            self._fail(Stopped("the answer has ended"))
-
-    def _publish_end(self, status: str) -> bool:
-        """Publish what waits, and the end. Return whether the engine is known to have it."""
+        if self._error is not None:
+            return None
         while self._under_way is not None or self._waiting:
             with self._lock:
                 new = self._under_way or self._next()
                 self._under_way = None
             stream.publish_one(new)
-        form = self._form
-        begun = [] if self._has_begun else forms.begin(form, self.id, self.channel)
-        ending = self._end
-        if not ending or forms.status_of(ending[0]) != status:
-            ending = forms.ending(form, status, [*begun, *self._chunks], self._metadata)
-        last = [*begun, *forms.closing(self._chunks), *ending]
-        try:
-            data = forms.end_data_of(form, last, status, self._metadata)
-            is_kept = stream.publish_one(stream.publication(self.row, stream.LAST, data, status))
-        except NoReply:
-            return False
-        if is_kept:
-            self._chunks += last
-        return is_kept
+        own, metadata = self.own_end, self._metadata
+        return stream.publish_end(self.row, self._chunks, status, own=own, metadata=metadata)
 
     # inside
 
@@ -356,13 +331,12 @@ class Producer:
             raise self._error
 
     def _add(self, chunks: list[Any], size: int) -> None:
-        if not self._has_begun:
-            self._has_begun = True
+        if not self._chunks and not self._waiting:
             begin = forms.begin(self._form, self.id, self.channel)
-            if forms.type_of(chunks[0]) != self._form.starts:
-                chunks = [*begin, *chunks]
-            elif begin:
+            if begin and forms.type_of(chunks[0]) == self._form.starts:
                 chunks = [begin[0] | chunks[0], *chunks[1:]]
+            else:
+                chunks = [*begin, *chunks]
         self._bytes += size
         self._waiting_bytes += size
         if self._bytes > self._max_bytes > 0:

@@ -12,7 +12,7 @@ from django.utils import timezone
 
 from realtime.answers import forms, stream
 from realtime.answers.forms import FORMS
-from realtime.answers.models import UNENDED, Answer, Status, busy_key, database
+from realtime.answers.models import UNENDED, Answer, Status, answers, busy_key, database
 from realtime.channel_rules import name
 from realtime.config import sources
 from realtime.errors import Error, LimitExceeded
@@ -61,7 +61,7 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
         raise ValueError(f"if_busy is one of {', '.join(IF_BUSY)}, not {if_busy!r}")
     owner = user_id(user)
     _check_limit(owner)
-    row = Answer(channel=name(channel), user=owner, form=form, queued=timezone.now())
+    row = Answer(channel=name(channel), user=owner, form=form)
     row.busy = None if if_busy == "beside" else busy_key(row.channel)
     for _ in range(ATTEMPTS):
         if _is_first(lambda: row.save(using=database(), force_insert=True)):
@@ -71,7 +71,7 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
         if if_busy == "refuse":
             raise Busy(other)
         if if_busy == "queue":
-            row.busy, row.queued, row.status = None, None, Status.WAITING
+            row.busy, row.status = None, Status.WAITING
         elif other is not None:
             end(other, Status.STOPPED)
     raise Busy(running(channel))
@@ -79,10 +79,8 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
 
 def _check_limit(user: str) -> None:
     most = sources.current().answers_per_user
-    if user and most:
-        rows = Answer.objects.using(database()).filter(user=user, status__in=UNENDED)
-        if rows.count() >= most:
-            raise LimitExceeded
+    if user and most and answers(user=user, status__in=UNENDED).count() >= most:
+        raise LimitExceeded
 
 
 def _is_first(write: Callable[[], int | None]) -> bool:
@@ -102,18 +100,18 @@ def _is_first(write: Callable[[], int | None]) -> bool:
 
 def running(channel: str) -> Answer | None:
     """Return the answer of a channel that runs, or is about to; None if there is none."""
-    return Answer.objects.using(database()).filter(busy=busy_key(channel)).first()
+    return answers(busy=busy_key(channel)).first()
 
 
 def unended(channel: str) -> list[Answer]:
     """Return the answers of a channel that have not ended, oldest first."""
-    rows = Answer.objects.using(database()).filter(channel=channel, status__in=UNENDED)
+    rows = answers(channel=channel, status__in=UNENDED)
     return [row for row in rows.order_by("created") if row.channel == channel]
 
 
 def unended_one(row: Answer) -> QuerySet[Answer]:
     """Return this answer as a query that finds it unless it has ended."""
-    return Answer.objects.using(database()).filter(pk=row.pk, status__in=UNENDED)
+    return answers(pk=row.pk, status__in=UNENDED)
 
 
 def leave(row: Answer, error: str) -> None:
@@ -148,8 +146,8 @@ def end(row: Answer, status: str, error: str = "") -> Answer:
     row = fetch(row.pk) or row
     if row.has_ended:
         return row
-    content = stream.end(row, status)
-    return settle(row, content.end or status, content.chunks, error)
+    status, chunks = stream.end(row, status)
+    return settle(row, status, chunks, error)
 
 
 def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answer:
@@ -196,7 +194,7 @@ def promote(channel: str) -> None:
     if (row := next(waiting, None)) is None:
         return
     row.status, now = Status.QUEUED, timezone.now()
-    one = Answer.objects.using(database()).filter(pk=row.pk, status=Status.WAITING)
+    one = answers(pk=row.pk, status=Status.WAITING)
     if _is_first(lambda: one.update(status=row.status, busy=busy_key(channel), queued=now)):
         announce(row)
 
@@ -204,7 +202,7 @@ def promote(channel: str) -> None:
 def fetch(answer_id: Any) -> Answer | None:
     """Return an answer; None if there is none with this ID."""
     try:
-        return Answer.objects.using(database()).filter(pk=answer_id).first()
+        return answers(pk=answer_id).first()
     except (ValueError, TypeError, OverflowError, ValidationError):
         return None
 
@@ -212,6 +210,4 @@ def fetch(answer_id: Any) -> Answer | None:
 def erase(row: Answer) -> None:
     """Remove the text of an answer that has ended, from its row and from its channel."""
     history_remove(row.own_channel)
-    Answer.objects.using(database()).filter(pk=row.pk).update(
-        text="", parts=[], position=-1, epoch=""
-    )
+    answers(pk=row.pk).update(text="", parts=[], position=-1, epoch="")

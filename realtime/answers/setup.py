@@ -11,7 +11,7 @@ from django.db import transaction
 from django.db.models.signals import post_delete
 
 from realtime.answers import permission, rows, stream
-from realtime.answers.models import CHANNEL, Answer, Status, database
+from realtime.answers.models import CHANNEL, Answer, Status, answers
 from realtime.answers.sweeper import AnswerSweeper
 from realtime.config import parts
 from realtime.config.channel_options import ChannelOptions
@@ -92,7 +92,7 @@ def _user_deleted(instance: Any, using: str, **_: Any) -> None:
         return
 
     def delete() -> None:
-        for row in Answer.objects.using(database()).filter(user=user):
+        for row in answers(user=user):
             try:
                 if not row.has_ended:
                     stream.end(row, Status.STOPPED)

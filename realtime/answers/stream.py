@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -32,35 +32,6 @@ LAST = UINT64_MAX
 """The version of the last publication."""
 ATTEMPTS = 20
 """How often an end is published anew because a chunk came before it, or no reply came."""
-
-
-class Content(NamedTuple):
-    """What there is of an answer."""
-
-    chunks: list[Any]
-    """Joined."""
-    position: Position
-    end: str | None
-    """The status in its last publication; None: there is none yet."""
-
-
-def read(row: Answer) -> Content:
-    """Read an answer: what its row has, then what follows in its channel.
-
-    Raises:
-        EngineUnavailable: the engine is away.
-    """
-    try:
-        result = _history(row, Position(row.position, row.epoch) if row.epoch else None)
-    except UnrecoverablePosition:  # the engine lost the stream; what it has now is all there is
-        result = _history(row, None)
-    chunks, end = row.chunks(), None
-    for publication in result.publications:
-        chunks += forms.chunks_of(row.of_form, msgspec.json.decode(publication.data.json))
-        end = (publication.tags or {}).get(forms.END) or end
-    top = result.position or StreamPosition(0, "")
-    position = Position(top.offset, top.epoch)
-    return Content(forms.joined(row.of_form, chunks), position, end)
 
 
 def end_of(row: Answer) -> str | None:
@@ -105,26 +76,68 @@ def publish_one(new: NewPublication) -> bool:
     return outcome.kept
 
 
-def end(row: Answer, status: str) -> Content:
-    """End an answer that another process may be writing. Return what it has, with its end.
+def publish_end(
+    row: Answer,
+    chunks: list[Any],
+    status: str,
+    *,
+    own: Any = None,
+    metadata: Any = None,
+    expect: Position | None = None,
+) -> list[Any] | None:
+    """Publish the end of an answer. Blocks that are open are closed.
 
-    Blocks that are open are closed. An answer that has ended stays as it is.
+    Args:
+        chunks: the answer so far.
+        own: the end of the site, if it has one.
+        expect: the position of the last of the chunks.
+
+    Returns:
+        All chunks; None unless the engine is known to have taken the end.
+
+    Raises:
+        EngineUnavailable: the engine is away.
+    """
+    form = row.of_form
+    begun = chunks or forms.begin(form, str(row.pk), row.channel)
+    ending = forms.ending(form, status, begun, metadata)
+    if own is not None and forms.status_of(own) == status:
+        ending = [own]
+    last = [*begun[len(chunks) :], *forms.closing(begun), *ending]
+    data = forms.end_data_of(form, last, status, metadata)
+    try:
+        is_kept = publish_one(publication(row, LAST, data, status, expect))
+    except NoReply:
+        logger.info("No reply to the end of answer %s; looking whether it has ended", row.pk)
+        return None
+    return forms.joined(form, [*chunks, *last]) if is_kept else None
+
+
+def end(row: Answer, status: str) -> tuple[str, list[Any]]:
+    """End an answer that another process may be writing. Return its status, and all chunks.
+
+    An answer that has ended stays as it is.
 
     Raises:
         EngineUnavailable: the engine is away; the answer may have ended.
     """
     for _ in range(ATTEMPTS):
-        content = read(row)
-        if content.end is not None:
-            return content
-        form = row.of_form
-        begun = content.chunks or forms.begin(form, str(row.pk), row.channel)
-        last = [*forms.closing(begun), *forms.ending(form, status, begun)]
-        if not content.chunks:
-            last = [*begun, *last]
-        try:
-            data = forms.end_data_of(form, last, status)
-            publish_one(publication(row, LAST, data, status, content.position))
-        except NoReply:
-            logger.info("No reply to the end of answer %s; looking whether it has ended", row.pk)
+        chunks, position, ended = _read(row)
+        if ended is not None:
+            return ended, chunks
+        publish_end(row, chunks, status, expect=position)
     raise EngineUnavailable(f"answer {row.pk} is written faster than it could be ended")
+
+
+def _read(row: Answer) -> tuple[list[Any], Position, str | None]:
+    """Return an answer: its chunks, joined, their position, and the status if it has ended."""
+    try:
+        result = _history(row, Position(row.position, row.epoch) if row.epoch else None)
+    except UnrecoverablePosition:  # the engine lost the stream; what it has now is all there is
+        result = _history(row, None)
+    chunks, ended = row.chunks(), None
+    for each in result.publications:
+        chunks += forms.chunks_of(row.of_form, msgspec.json.decode(each.data.json))
+        ended = (each.tags or {}).get(forms.END) or ended
+    top = result.position or StreamPosition(0, "")
+    return forms.joined(row.of_form, chunks), Position(top.offset, top.epoch), ended

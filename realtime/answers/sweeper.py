@@ -17,12 +17,11 @@ from datetime import timedelta
 from functools import partial
 
 from django.db import DatabaseError, DataError, IntegrityError
-from django.db.models import QuerySet
 from django.utils import timezone
 
 from realtime.answers import flusher as flushing
 from realtime.answers import rows
-from realtime.answers.models import UNENDED, Answer, Status, database
+from realtime.answers.models import Answer, Status, answers
 from realtime.config import sources
 from realtime.errors import EngineUnavailable, Error, NotServing
 from realtime.hooks.runner import own_connections
@@ -52,8 +51,7 @@ class AnswerSweeper:
         self._timers: dict[Node, Timer] = {}
         self._sweeping: set[asyncio.Task[None]] = set()
         self._outage = Outage()
-        self._failed: set[str] = set()
-        """Answers whose end failed: one line says so."""
+        self._outage_of_ends = Outage()
 
     async def start(self, node: Node) -> None:
         """Look now, and every `INTERVAL` seconds."""
@@ -104,52 +102,39 @@ class AnswerSweeper:
             self._delete()
 
     def _end_lost(self) -> None:
-        streaming = _with_status(Status.STREAMING)
+        streaming = answers(status=Status.STREAMING)
         producers = streaming.values_list("producer", flat=True).distinct()
         lost = [each for each in producers if not each or not flushing.flusher.is_alive(each)]
         for row in streaming.filter(producer__in=lost)[:AT_ONCE]:
             self._end(row, Status.FAILED if row.error else Status.INTERRUPTED, row.error)
 
     def _end_queued(self) -> None:
-        late = _with_status(Status.QUEUED).filter(queued__lt=timezone.now() - QUEUE_TIMEOUT)
+        late = answers(status=Status.QUEUED, queued__lt=timezone.now() - QUEUE_TIMEOUT)
         for row in late[:AT_ONCE]:
             self._end(row, Status.FAILED, "no worker began it in time")
 
     def _end(self, row: Answer, status: str, error: str) -> None:
         try:
             rows.end(row, status, error)
-            self._failed.discard(str(row.pk))
         except (Error, DataError, IntegrityError) as failure:  # one row must not keep the others
-            if str(row.pk) not in self._failed:
-                self._failed.add(str(row.pk))
+            if self._outage_of_ends.begins():
                 logger.error("Answer %s could not be ended, trying again: %s", row.pk, failure)
 
     def _promote(self) -> None:
-        channels = _with_status(Status.WAITING).values_list("channel", flat=True).distinct()
-        for channel in list(channels[:AT_ONCE]):
+        channels = answers(status=Status.WAITING).values_list("channel", flat=True).distinct()
+        for channel in channels[:AT_ONCE]:
             rows.promote(channel)
 
     def _forget_streams(self) -> None:
         """Remove the chunks of answers that ended a while ago: their rows have them."""
-        ended = Answer.objects.using(database()).filter(
-            ended__lt=timezone.now() - KEEP_STREAM, position__gte=0
-        )
+        ended = answers(ended__lt=timezone.now() - KEEP_STREAM, position__gte=0)
         for row in ended[:AT_ONCE]:
             history_remove(row.own_channel)
-            Answer.objects.using(database()).filter(pk=row.pk).update(position=-1, epoch="")
+            answers(pk=row.pk).update(position=-1, epoch="")
 
     def _delete(self) -> None:
-        keep = sources.current().answers_keep
-        if keep:
-            old = (
-                Answer.objects.using(database())
-                .filter(ended__lt=timezone.now() - timedelta(seconds=keep))
-                .filter(position__lt=0)  # its chunks have left the engine
-                .exclude(status__in=UNENDED)
-            )
+        """Delete old answers, once their chunks have left the engine."""
+        if keep := sources.current().answers_keep:
+            old = answers(ended__lt=timezone.now() - timedelta(seconds=keep), position__lt=0)
             found = list(old.values_list("pk", flat=True)[:AT_ONCE])
-            Answer.objects.using(database()).filter(pk__in=found).delete()
-
-
-def _with_status(status: str) -> QuerySet[Answer]:
-    return Answer.objects.using(database()).filter(status=status)
+            answers(pk__in=found).delete()

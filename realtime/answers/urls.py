@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from django.urls import path
 
-from realtime.answers import views
+from realtime.answers import http
 
 app_name = "realtime_answers"
 
 urlpatterns = [
-    path("<uuid:pk>/events", views.events, name="events"),
-    path("<uuid:pk>/stop", views.stop, name="stop"),
+    path("<uuid:pk>/events", http.events, name="events"),
+    path("<uuid:pk>/stop", http.stop, name="stop"),
 ]

@@ -11,16 +11,14 @@ import asyncio
 import time
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
-from functools import partial
 from typing import Any
 
 from asgiref.sync import sync_to_async
 from django.db import transaction
-from django.utils import timezone
 
 from realtime.answers import flusher as flushing
 from realtime.answers import rows
-from realtime.answers.models import Answer, Status, database
+from realtime.answers.models import Answer, Status, answers, database
 from realtime.answers.producer import Producer, Stopped
 
 TURN = 0.25
@@ -54,22 +52,13 @@ def answer(
         NotServing: with the memory engine, in a process that serves no clients.
         EngineUnavailable: the engine is away.
     """
-    row = rows.begin(channel, **options) if id is None else _find(id)
+    row = _row(channel, id, options)
     for _ in range(TURNS):
-        if row.status != Status.WAITING:
-            break
-        time.sleep(TURN)
-        row.refresh_from_db(using=database())
-    producer = _start(row)
-    try:
+        if row.status == Status.WAITING:
+            time.sleep(TURN)
+            row = _row("", row.pk, {})
+    with _Writing(row) as producer:
         yield producer
-    except Stopped:
-        _end(producer, Status.STOPPED)
-    except BaseException as error:
-        _end(producer, _status_after(error), _reason_of(error))
-        raise
-    else:
-        _end(producer, Status.COMPLETE)
 
 
 @asynccontextmanager
@@ -80,73 +69,65 @@ async def aanswer(
     **options: Any,
 ) -> AsyncIterator[Producer]:
     """Write an answer. Async version of `answer`; cancelling the task interrupts the answer."""
-    if id is None:
-        row = await sync_to_async(rows.begin)(channel, **options)
-    else:
-        row = await sync_to_async(_find)(id)
-        for _ in range(TURNS):
-            if row.status != Status.WAITING:
-                break
+    row = await sync_to_async(_row)(channel, id, options)
+    for _ in range(TURNS):
+        if row.status == Status.WAITING:
             await asyncio.sleep(TURN)
-            row = await sync_to_async(_find)(id)
-    producer = await sync_to_async(_start)(row)
-    end = partial(sync_to_async(_end), producer)
-    try:
+            row = await sync_to_async(_row)("", row.pk, {})
+    async with _Writing(row) as producer:
         yield producer
-    except Stopped:
-        await end(Status.STOPPED)
-    except BaseException as error:
-        await asyncio.shield(end(_status_after(error), _reason_of(error)))
-        raise
-    else:
-        await end(Status.COMPLETE)
 
 
-def _status_after(error: BaseException) -> Status:
-    return Status.FAILED if isinstance(error, Exception) else Status.INTERRUPTED
-
-
-def _reason_of(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}"
-
-
-def _find(answer_id: Any) -> Answer:
-    row = rows.fetch(answer_id)
+def _row(channel: str, answer_id: Any, options: dict[str, Any]) -> Answer:
+    """Begin an answer, or return the one with this ID."""
+    row = rows.begin(channel, **options) if answer_id is None else rows.fetch(answer_id)
     if row is None:
         raise LookupError(f"there is no answer {answer_id}")
     return row
 
 
-def _start(row: Answer) -> Producer:
-    """Make a queued answer a streaming one of this process."""
-    producer = Producer(row)
-    flushing.flusher.add(producer)
-    try:
-        queued = Answer.objects.using(database()).filter(pk=row.pk, status=Status.QUEUED)
+class _Writing:
+    """The block."""
+
+    def __init__(self, row: Answer) -> None:
+        self._row = row
+
+    def __enter__(self) -> Producer:
+        """Make a queued answer a streaming one of this process."""
+        flusher, row = flushing.flusher, self._row
+        flusher.renew()  # before a row names the process
+        queued = answers(pk=row.pk, status=Status.QUEUED)
         # a transaction would hold the lock of the row for as long as the model runs
         with transaction.atomic(using=database(), durable=True):
-            changed = queued.update(
-                status=Status.STREAMING, producer=flushing.flusher.uid, began=timezone.now()
-            )
-        row.refresh_from_db(using=database())
-        if changed:
-            return producer
-        if row.has_ended:
-            raise Stopped(f"answer {row.pk} has ended: {row.status}")
-        raise LookupError(f"answer {row.pk} is {row.status}")
-    except BaseException:
-        flushing.flusher.remove(producer)
-        raise
+            changed = queued.update(status=Status.STREAMING, producer=flusher.uid)
+        if not changed:
+            row = _row("", row.pk, {})
+            kind = Stopped if row.has_ended else LookupError
+            raise kind(f"answer {row.pk} is {row.status}")
+        self._producer = Producer(row)
+        flusher.add(self._producer)
+        return self._producer
 
+    def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        """End the answer."""
+        status, reason = Status.COMPLETE, ""
+        if isinstance(error, Stopped):
+            status = Status.STOPPED
+        elif error is not None:
+            status = Status.FAILED if isinstance(error, Exception) else Status.INTERRUPTED
+            reason = f"{type(error).__name__}: {error}"
+        flushing.flusher.end(self._producer, status, reason)
+        return isinstance(error, Stopped)
 
-def _end(producer: Producer, status: str, error: str = "") -> None:
-    """End an answer. The flusher keeps what the database could not take."""
-    try:
-        producer.wait_until_idle()
-    finally:
-        flushing.flusher.remove(producer)
-    try:
-        producer.end(status, error)
-    finally:
-        if producer.is_left:
-            flushing.flusher.keep(producer)
+    async def __aenter__(self) -> Producer:
+        entering = asyncio.ensure_future(sync_to_async(self.__enter__)())
+        try:
+            return await asyncio.shield(entering)
+        except asyncio.CancelledError as error:
+            await asyncio.wait((entering,))  # its thread goes on
+            if entering.exception() is None:
+                await self.__aexit__(type(error), error, None)
+            raise
+
+    async def __aexit__(self, *raised: Any) -> bool:
+        return await asyncio.shield(sync_to_async(self.__exit__)(*raised))

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
 from datetime import UTC, datetime, timedelta
+from threading import Event
 from typing import Any
 
 import pytest
+from asgiref.sync import sync_to_async
 from django.contrib.auth import get_user_model
 from django.db import DatabaseError, IntegrityError, transaction
 from django.db.models import QuerySet
@@ -14,12 +17,13 @@ from django.utils.translation import gettext_lazy
 
 import realtime
 from realtime import hooks
-from realtime.answers import answer, begin, forms, rows
+from realtime.answers import aanswer, answer, begin, forms, rows
+from realtime.answers import flusher as flushing
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, AnswerSweeper
 from realtime.config import sources
 from tests.answers.helpers import channel, data, ended_ago, statuses
-from tests.server import wait_until
+from tests.server import TIMEOUT, wait_until
 
 pytestmark = [
     pytest.mark.usefixtures("over_redis"),
@@ -175,3 +179,29 @@ def test_chunk_that_is_nested_deeper_than_databases_keep_is_refused(depth: int) 
             a.finish(nested(depth))
     row = Answer.objects.get(pk=a.id)
     assert (row.status, row.parts) == (Status.COMPLETE, [nested(forms.MAX_DEPTH)])
+
+
+async def test_task_that_is_cancelled_while_it_begins_leaves_no_answer_that_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    row = await sync_to_async(begin)(channel(), form="text")
+    begins, goes_on, renew = Event(), Event(), flushing.flusher.renew
+
+    def slow() -> None:
+        renew()
+        begins.set()
+        goes_on.wait(TIMEOUT)
+
+    async def write() -> None:
+        async with aanswer(id=row.pk):
+            pytest.fail("it was cancelled")
+
+    monkeypatch.setattr(flushing.flusher, "renew", slow)
+    task = asyncio.ensure_future(write())
+    await asyncio.to_thread(begins.wait, TIMEOUT)
+    task.cancel()
+    await asyncio.wait((task,), timeout=0.1)
+    goes_on.set()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert await sync_to_async(statuses)(row) == ["interrupted"]

@@ -134,7 +134,10 @@ def test_unknown_answer_may_not_be_read(answer_id: str) -> None:
 
 @pytest.mark.parametrize(
     ("channel", "ttl"),
-    [("chat:1", permission.RECHECK), ("hooked:1", permission.RECHECK), ("brief:1", 5)],
+    [
+        *((name, permission.RECHECK) for name in ("chat:1", "hooked:1", "awaited:1", "info:1")),
+        ("brief:1", 5),
+    ],
 )
 def test_rules_are_asked_again(channel: str, ttl: float) -> None:
     assert decided(asked_in(channel), FRIEND).ttl == ttl

@@ -43,7 +43,7 @@ async def in_session(store: EventStore, session: str, work: Callable[[], Awaitab
     async def send(event: Any) -> None:
         pass
 
-    known = session.encode() in store._channels
+    known = session.encode() in store._sessions
     headers = [(b"mcp-session-id", session.encode())] if known else []
     scope = {"type": "http", "headers": headers}
     await asyncio.create_task(store.wrap(app)(scope, None, send))
