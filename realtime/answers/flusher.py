@@ -81,11 +81,13 @@ class AnswerFlusher:
         """Publish for a producer from now on."""
         with self._lock:
             self._producers.add(producer)
-            if self._thread is None:
-                self._thread = threading.Thread(
-                    target=self._run, name="realtime-answers", daemon=True
-                )
-                self._thread.start()
+            self._start()
+
+    def _start(self) -> None:
+        """Have the thread run; the caller has the lock."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, name="realtime-answers", daemon=True)
+            self._thread.start()
 
     def end(self, producer: Producer, status: str, error: str) -> None:
         """End an answer: what waits, then the end, then the row.
@@ -121,7 +123,9 @@ class AnswerFlusher:
         try:
             rows.leave(row, error)
         except DatabaseError:
-            self._left.append((row, error))
+            with self._lock:
+                self._left.append((row, error))
+                self._start()
 
     def is_alive(self, producer: str) -> bool:
         """Return whether the process with this ID writes answers; raises EngineUnavailable."""
@@ -130,7 +134,7 @@ class AnswerFlusher:
         return bool(serving.call(partial(_owner, name=lease_of(producer))))
 
     def _run(self) -> None:
-        while producers := self._begun():
+        while (producers := self._begun()) is not None:
             began = time.monotonic()
             try:
                 self._tick(producers, began)
@@ -141,11 +145,12 @@ class AnswerFlusher:
                     logger.warning("Answers wait: %s", error, exc_info=not is_known)
             time.sleep(max(TICK - (time.monotonic() - began), TICK / 10))
 
-    def _begun(self) -> list[Producer]:
-        """Return the producers; without any, the thread is about to end."""
+    def _begun(self) -> list[Producer] | None:
+        """Return the producers; None if nothing is left to do: the thread is about to end."""
         with self._lock:
-            if not self._producers:
+            if not self._producers and not self._left:
                 self._thread = None
+                return None
             return list(self._producers)
 
     def _tick(self, producers: Sequence[Producer], now: float) -> None:
