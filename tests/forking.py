@@ -68,8 +68,8 @@ def modules_to_load(loaded: list[str]) -> list[str]:
     """Return the modules that the processes begin with.
 
     Args:
-        loaded: `["ours"]` for those of ours that read no settings of Django when they are imported,
-            `["simulation"]` for those of the simulation, for which Django is set up here.
+        loaded: `["ours"]` adds the modules of this tree that need no settings of Django;
+            `["simulation"]` sets Django up, and adds the simulation.
     """
     if loaded == ["simulation"]:
         from tests.simulation.runs import begin

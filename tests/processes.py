@@ -205,7 +205,12 @@ class ForkingProcess:
     def __init__(
         self, options: Sequence[str], arguments: Sequence[str], hash_seed: str | None = None
     ) -> None:
-        """`options`, `hash_seed`: those of Python; `arguments`: those of `tests.forking`."""
+        """
+        Args:
+            options: options of Python.
+            arguments: arguments of `tests.forking`.
+            hash_seed: Python's hash seed; None leaves the environment as it is.
+        """
         self._requests, requests = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         with requests:
             self._process = subprocess.Popen(
@@ -246,9 +251,9 @@ def forking_process(
     """Return the one of this process; it is started when it is first needed.
 
     Args:
-        options: those of Python.
-        loaded: which modules of this tree it has loaded, as `tests.forking` names them.
-        hash_seed: of Python; None: as this process has it from its environment.
+        options: options of Python.
+        loaded: the modules of this tree that it begins with, as `tests.forking` names them.
+        hash_seed: Python's hash seed; None leaves the environment as it is.
     """
     with _starting:
         return _forking_process(tuple(options), tuple(loaded), hash_seed)

@@ -42,7 +42,7 @@ class ExpiredToken(ValueError):
 
 
 ANYBODY = TokenOptions("token")
-"""Of tokens of every issuer, for every audience."""
+"""Options that accept tokens of every issuer, for every audience."""
 
 
 class TokenSubscription(Struct, frozen=True, gc=False):

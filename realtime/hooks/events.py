@@ -27,7 +27,7 @@ CLOSE_TIMEOUT = 1.0
 SIGNALS: Mapping[str, Signal] = {
     name: signal for name, signal in vars(signals).items() if isinstance(signal, Signal)
 }
-"""Those of `realtime.signals`, by name."""
+"""Name → signal, for each signal in `realtime.signals`."""
 
 _Event = tuple[str, dict[str, Any]]
 """Kind and details."""

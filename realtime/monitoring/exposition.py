@@ -61,7 +61,7 @@ class _Collected(Collector):
         self._figures = figures
 
     def collect(self) -> Iterator[Metric]:
-        yield from map(_family, self._figures.keys(), self._figures.values())
+        return (_family(name, values) for name, values in self._figures.items())
 
 
 def _family(name: str, values: Mapping[Labels, Value]) -> Any:

@@ -122,7 +122,8 @@ def _has_request_key(frame: bytes) -> bool:
 
 def _has_request_field(frame: bytes) -> bool:
     command = client_pb2.Command.FromString(next(split_frame(frame), b""))
-    unknown: Iterable[Any] = UnknownFieldSet(command)  # type: ignore[assignment]  # as its stubs say
+    # the type stubs do not say that it can be iterated
+    unknown: Iterable[Any] = UnknownFieldSet(command)  # type: ignore[assignment]
     return any(field.field_number in METHODS for field in unknown)
 
 

@@ -206,8 +206,8 @@ def handshake(hooks: Hooks, scope: Scope, extra: Sequence[str] | None) -> Handsh
     """Return what hooks and proxies get of a request.
 
     Args:
-        hooks: those of the site, which may want headers for themselves.
-        scope: of the request.
+        hooks: the hooks of the site, which may read headers of their own.
+        scope: the scope of the request.
         extra: see `forwarded_headers`.
     """
     forwarded = forwarded_headers(extra)

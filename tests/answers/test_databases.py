@@ -1,4 +1,4 @@
-"""Rows of answers in the databases of sites: one answer of a channel runs, whoever is first."""
+"""Answers in PostgreSQL and MariaDB: one answer runs in a channel where ten threads begin one."""
 
 from __future__ import annotations
 

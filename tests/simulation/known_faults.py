@@ -375,7 +375,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
         ONE, _subscribed_while_leaving
     ),
     "gaps are ignored": KnownFault(ONE, _gaps_ignored),
-    "what comes while history is read is lost": KnownFault("", _lost_while_reading),
+    "publications during a read of history are lost": KnownFault("", _lost_while_reading),
     "a client recovers in another epoch": KnownFault("", _epoch_ignored),
     "a repeated publication is published twice": KnownFault(ONE, _keys_ignored),
     "a reply is taken for that of another command": KnownFault(ONE, _replies_left_unread),

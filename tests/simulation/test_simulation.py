@@ -21,7 +21,7 @@ FOUND_BY = {
     "pushes come before the reply": 2,
     "a subscribe during an unsubscribe of the server is undone": 13,
     "gaps are ignored": 7,
-    "what comes while history is read is lost": 20,
+    "publications during a read of history are lost": 20,
     "a client recovers in another epoch": 26,
     "a repeated publication is published twice": 1,
     "a reply is taken for that of another command": 20,

@@ -115,7 +115,7 @@ def _fill_presence(message: client_pb2.PresenceResult, result: PresenceResult) -
 
 
 def _fill_fields(message: Message, result: Struct) -> None:
-    """Fill a message whose fields are those of the result."""
+    """Copy a result into a message with fields of the same names."""
     for field in message.DESCRIPTOR.fields:
         setattr(message, field.name, getattr(result, field.name))
 
