@@ -14,7 +14,7 @@ from realtime.protocol.messages import Publication, StreamPosition
 from tests.engine.bench import KEPT, Bench
 from tests.unit.parts import data, position_of
 
-WRITERS, STEPS = 16, 4
+WRITERS, STEPS = 50, 4
 LONG = ChannelOptions(history_size=WRITERS * STEPS, history_lifetime=100)
 
 

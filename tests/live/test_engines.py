@@ -171,8 +171,6 @@ def test_outage_is_told_by_the_name_of_the_server(service: Service) -> None:
 
 
 def test_workers_need_an_engine_that_they_share(service: Service) -> None:
-    if service.row.server == "Redis":
-        return  # servers/test_workers.py has them
     command = [
         "-m",
         "realtime",

@@ -144,9 +144,9 @@ def test_session_of_a_visitor_with_cookies_goes_on_while_they_change(
     """An application may know visitors by cookies, so a session is of one browser."""
     server = serve(**OPTIONS, proxy_connect_endpoint="http://127.0.0.1:1/")
     page.open(server.address)
-    page.run("document.cookie = 'clean_browser=alice; path=/'")
+    page.run("document.cookie = 'visitor=alice; path=/'")
     page.start(server.address, unique, sockjsTransports=[transport])
-    page.run("document.cookie = 'clean_browser=signed-anew; path=/'")
+    page.run("document.cookie = 'visitor=signed-anew; path=/'")
 
     page.run("subscribe(arguments[0])", f"chat:{unique}")
     page.event("subscribe")
@@ -154,7 +154,7 @@ def test_session_of_a_visitor_with_cookies_goes_on_while_they_change(
         page.run("centrifuge.publish(...arguments)", f"chat:{unique}", text)
         assert page.publications(1) == [text]
 
-    assert page.run("return document.cookie") == "clean_browser=signed-anew"
+    assert page.run("return document.cookie") == "visitor=signed-anew"
     assert page.run("return events") == []
 
 
