@@ -144,22 +144,29 @@ def real(cluster: RedisCluster, tag: str) -> Iterator[Side]:
     def end_move() -> None:
         cluster.move_keys(slot, source, target)
         cluster.end_move(slot, target)
-        wait_until(
-            lambda: all(servers_of(each, slot)[0][1] == target.port for each in cluster.servers),
-            SECONDS,
-            "a slot that all servers know to have moved",
-        )
+        all_know(target)
+
+    def fail_over() -> None:
+        cluster.planned_failover(slot)
+        all_know(replica)
+
+    def all_know(primary: RedisServer) -> None:
+        def has_told_all() -> bool:
+            known = [servers_of(each, slot) for each in cluster.servers]
+            return all(servers and servers[0][1] == primary.port for servers in known)
+
+        wait_until(has_told_all, SECONDS, "a slot whose new primary all servers know")
 
     places = {role: f"127.0.0.1:{server.port}" for role, server in servers.items()}
-    yield Side(connect, places, begin_move, end_move, lambda: cluster.planned_failover(slot))
+    yield Side(connect, places, begin_move, end_move, fail_over)
     for client in clients:
         client.close()
 
 
 def servers_of(asked: RedisServer, slot: int) -> list[Any]:
-    """Return the primary of a slot and its replica, as a server knows them."""
+    """Return the primary of a slot and its replica, as a server knows them; [] if it does not."""
     rows = run(asked, "CLUSTER", "SLOTS")
-    return next(servers for first, last, *servers in rows if first <= slot <= last)
+    return next((servers for first, last, *servers in rows if first <= slot <= last), [])
 
 
 @pytest.fixture
