@@ -10,7 +10,6 @@ It is not counted among the subscribers of its channel, not present, and hears n
 from __future__ import annotations
 
 import asyncio
-from collections import deque
 from collections.abc import Sequence
 from contextlib import suppress
 from typing import cast
@@ -30,29 +29,18 @@ class PublicationsLost(Exception):
     """A reader missed publications for good: it reads anew what they change."""
 
 
-class _Carried(bytes):
-    """A publication where subscribers get bytes."""
+class _NoCodec:
+    """The codec of readers: a publication stands where subscribers get bytes."""
 
-    publication: Publication
-
-
-class _Carrier:
-    """The codec of readers: nothing is encoded."""
-
-    def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        carried = _Carried()
-        carried.publication = publication
-        return carried
-
-
-_CODEC = cast(Codec, _Carrier())
+    def publication(self, channel: ChannelName, publication: Publication) -> Publication:
+        return publication
 
 
 class ChannelReader:
     """See the module. Belongs to the event loop of its node; `Subscriber` is what the node sees."""
 
     id = ""
-    codec = _CODEC
+    codec = cast(Codec, _NoCodec())
 
     def __init__(self, node: Node, channel: ChannelName) -> None:
         """
@@ -63,10 +51,9 @@ class ChannelReader:
         self._channel = channel
         self._options = check_channel(channel, node.config)
         self._most = node.config.client_queue_max_size
-        self._waiting: deque[Publication] = deque()
+        self._waiting: asyncio.Queue[Publication | None] = asyncio.Queue()
+        """Publications; None: the position was lost, or the node stops."""
         self._waiting_bytes = 0
-        self._something = asyncio.Event()
-        self._is_lost = False
         self._is_behind = False
         self.is_over = False
         """Whether the node stops."""
@@ -77,21 +64,19 @@ class ChannelReader:
         return self._options.keeps_history
 
     def push(self, message: bytes) -> None:
-        publication = cast(_Carried, message).publication
-        self._waiting.append(publication)
+        if self.is_closing():
+            return
+        publication = cast(Publication, cast(object, message))
         self._waiting_bytes += len(publication.data.raw)
-        if 0 < self._most < self._waiting_bytes:
-            self._is_behind = True
-            self._waiting.clear()
-        self._something.set()
+        self._is_behind = 0 < self._most < self._waiting_bytes
+        self._waiting.put_nowait(publication)
 
     def lose_position(self, channel: ChannelName) -> None:
-        self._is_lost = True
-        self._something.set()
+        self._waiting.put_nowait(None)
 
     def close(self, disconnect: Disconnect | None) -> None:
         self.is_over = True
-        self._something.set()
+        self._waiting.put_nowait(None)
 
     def is_closing(self) -> bool:
         return self.is_over or self._is_behind
@@ -111,8 +96,7 @@ class ChannelReader:
         if since is not None and not self._options.keeps_history:
             raise NotAvailable
         node, channel, subscriber = self._node, self._channel, cast(Subscriber, self)
-        self._waiting.clear()
-        self._waiting_bytes, self._is_lost = 0, False
+        self._waiting, self._waiting_bytes = asyncio.Queue(), 0
         node.opened(self)
         await node.subscriptions.add(
             channel, subscriber, self._options, _NOBODY, visible=False, hears_joins=False
@@ -139,19 +123,12 @@ class ChannelReader:
         Raises:
             PublicationsLost: more waits than `client_queue_max_size` allows.
         """
-        while True:
-            if self._is_behind:
-                raise PublicationsLost(
-                    f"a reader of {self._channel!r} is slower than its publications"
-                )
-            if self._waiting:
-                publication = self._waiting.popleft()
-                self._waiting_bytes -= len(publication.data.raw)
-                return publication
-            if self._is_lost or self.is_over:
-                return None
-            self._something.clear()
-            await self._something.wait()
+        if self._is_behind:
+            raise PublicationsLost(f"a reader of {self._channel!r} is slower than its publications")
+        publication = await self._waiting.get()
+        if publication is not None:
+            self._waiting_bytes -= len(publication.data.raw)
+        return publication
 
     def end(self) -> None:
         """Begin to leave the channel. Returns at once."""

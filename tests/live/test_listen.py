@@ -6,7 +6,7 @@ import asyncio
 import gc
 from collections.abc import AsyncIterator, Iterator
 from contextlib import aclosing, contextmanager
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -14,6 +14,9 @@ from realtime import Heard, PublicationsLost, apublish, apublish_many, listen
 from realtime.config import sources
 from realtime.errors import NamespaceNotFound, NotAvailable, NotServing
 from realtime.node.node import Node
+from realtime.node.reader import ChannelReader
+from realtime.payload import Payload
+from realtime.protocol.messages import Publication
 from realtime.serving import serving
 
 pytest_plugins = ["tests.database_fixtures", "tests.engine_options"]
@@ -125,6 +128,31 @@ async def test_slow_reader_is_an_error(node: Node) -> None:
                 await asyncio.sleep(0.01)
         with pytest.raises(PublicationsLost):
             await take(reading, 12)
+
+
+async def test_burst_at_a_waiting_reader_leaves_no_gap(node: Node) -> None:
+    offsets: list[int] = []
+
+    async def read() -> None:
+        async for each in listen("kept:10", since=0):
+            offsets.append(each.offset)
+
+    reading = asyncio.ensure_future(read())
+    await publish("kept:10", 0)
+    async with asyncio.timeout(20):
+        while not offsets:
+            await asyncio.sleep(0.01)
+        await publish("kept:10", *["x" * 1000] * 30)
+        with pytest.raises(PublicationsLost):
+            await reading
+    assert offsets == list(range(1, len(offsets) + 1))
+
+
+async def test_reader_that_is_too_slow_keeps_no_more(node: Node) -> None:
+    reader, text = ChannelReader(node, "kept:11"), b'"%b"' % (b"x" * 998)
+    for _ in range(100):
+        reader.push(cast(bytes, Publication(Payload(text, text))))
+    assert reader._waiting.qsize() == 11
 
 
 async def test_lost_position_is_recovered(node: Node) -> None:
