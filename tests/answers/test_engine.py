@@ -1,0 +1,117 @@
+"""Answers whose engine is away for a while, or loses what it had."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from threading import Timer
+
+import pytest
+
+from realtime.answers import AnswerFailed, Producer, answer, begin, end, producer
+from realtime.answers.models import Answer, Status
+from realtime.answers.sweeper import AnswerSweeper
+from realtime.config import sources
+from realtime.errors import EngineUnavailable
+from tests.answers.conftest import CHAT
+from tests.answers.helpers import channel, data
+from tests.answers.installing import installed
+from tests.redis_server import RedisServer
+from tests.server import wait_until
+
+pytestmark = pytest.mark.django_db(transaction=True)
+
+READ_TIMEOUT = 1
+
+
+@pytest.fixture
+def redis(tmp_path: Path) -> Iterator[RedisServer]:
+    """The engine of a service, whose worker is this process."""
+    server = RedisServer(tmp_path).start()
+    sources.configuration.override(
+        redis_url=server.url, redis_read_timeout=READ_TIMEOUT, namespaces=[CHAT]
+    )
+    with installed():
+        yield server
+    sources.configuration.override()
+    server.kill()
+
+
+def text(row: Answer) -> str:
+    return Answer.objects.get(pk=row.pk).text
+
+
+@pytest.mark.parametrize("status", [Status.COMPLETE, Status.STOPPED])
+def test_text_that_the_engine_lost_is_in_the_row(redis: RedisServer, status: str) -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("before ")
+        wait_until(lambda: data(row.own_channel))
+        redis.restart(empty=True)
+        a.write("after ")
+        wait_until(lambda: text(row) == "before after ")
+        a.write("last")
+        wait_until(lambda: "last" in "".join(data(row.own_channel)))
+        if status == Status.STOPPED:
+            end(row, status)
+    row.refresh_from_db()
+    assert (row.status, row.text) == (status, "before after last")
+
+
+def test_long_answer_is_saved_while_it_is_written(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "SAVE_AFTER", 3)
+    row = begin(channel(), form="text")
+    written: list[str] = []
+
+    def write(a: Producer) -> str:
+        written.append(f"{len(written)} ")
+        a.write(written[-1])
+        return text(row)
+
+    with answer(id=row.pk) as a:
+        wait_until(lambda: write(a))
+        assert "".join(written).startswith(text(row))
+    row.refresh_from_db()
+    assert row.text == "".join(written)
+
+
+def test_engine_that_is_away_for_too_long_fails_the_answer(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "AWAY", 2 * READ_TIMEOUT)
+    row = begin(channel(), form="text")
+
+    def write() -> None:
+        with answer(id=row.pk) as a:
+            a.write("before ")
+            wait_until(lambda: data(row.own_channel))
+            redis.freeze()
+            a.write("after ")
+            wait_until(lambda: a.stopped)
+            with pytest.raises(AnswerFailed):
+                a.write("more")
+            a.write("more")
+
+    with pytest.raises(EngineUnavailable):
+        write()
+    redis.resume()
+    wait_until(lambda: AnswerSweeper().sweep() is None and text(row) != "")
+    row.refresh_from_db()
+    assert row.status == Status.FAILED
+    assert row.error.startswith("AnswerFailed")
+    assert row.text.startswith("before ")
+
+
+def test_end_waits_for_an_engine_that_is_away_for_a_moment(redis: RedisServer) -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("before ")
+        wait_until(lambda: data(row.own_channel))
+        redis.freeze()
+        a.write("after")
+        wait_until(lambda: a._under_way is not None)
+        Timer(2 * READ_TIMEOUT, redis.resume).start()
+    row.refresh_from_db()
+    assert (row.status, row.text) == (Status.COMPLETE, "before after")
