@@ -37,10 +37,7 @@ Chunk = Any
 END = "end"
 """The tag of the last publication."""
 
-_MESSAGES = {
-    Status.FAILED: "The answer failed.",
-    Status.INTERRUPTED: "The answer was interrupted.",
-}
+_MESSAGES = {"failed": "The answer failed.", "interrupted": "The answer was interrupted."}
 """What readers see; the row keeps the reason for the site."""
 
 _BLOCKS = {
@@ -148,7 +145,7 @@ def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None
         case "ui", "stopped":
             return [{"type": "abort"}]
         case "ui", _:
-            return [{"type": "error", "errorText": _MESSAGES[Status(status)]}]
+            return [{"type": "error", "errorText": _MESSAGES[status]}]
         case "ag-ui", "complete" | "stopped":
             outcome = "success" if status == "complete" else "cancelled"
             started: Chunk = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
@@ -156,7 +153,7 @@ def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None
             end = {"type": "RUN_FINISHED", **ids, "outcome": {"type": outcome}}
             return [end | ({"result": metadata} if with_metadata else {})]
         case "ag-ui", _:
-            return [{"type": "RUN_ERROR", "message": _MESSAGES[Status(status)]}]
+            return [{"type": "RUN_ERROR", "message": _MESSAGES[status]}]
         case _:
             return []
 

@@ -230,7 +230,8 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
     part: bytes | None = None
     try:
         if row.has_ended:
-            yield await _rest(events, since)
+            chunks = row.chunks() if since is None else await _missed(row, since)
+            yield events.of(chunks, end=row.status)
             return
         if since is None and (part := events.of(row.chunks(), begin) or None):
             yield part
@@ -248,17 +249,13 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
         logger.debug("A reader of answer %s has to come back: %s", row.pk, error)
 
 
-async def _rest(events: AnswerEvents, since: Position | None) -> bytes:
-    """Return the events of an answer that has ended: all of them, or those after a position."""
-    row = events.row
-    if since is None:
-        return events.of(row.chunks(), end=row.status)
+async def _missed(row: Answer, since: Position) -> list[Any]:
+    """Return the chunks of an answer after a position; none if there is no such position."""
     try:
-        missed = await ahistory(row.own_channel, since=since)
+        found = await ahistory(row.own_channel, since=since)
     except UnrecoverablePosition:
-        missed = []
-    chunks = (chunk for each in missed for chunk in forms.chunks_of(row.of_form, each["data"]))
-    return events.of(chunks, end=row.status)
+        return []
+    return [chunk for each in found for chunk in forms.chunks_of(row.of_form, each["data"])]
 
 
 def position_of(text: str) -> Position | None:
