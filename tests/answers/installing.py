@@ -8,6 +8,7 @@ from contextlib import contextmanager
 from django.contrib.auth import get_user_model
 from django.db.models.signals import post_delete
 
+from realtime.answers import flusher as flushing
 from realtime.answers import setup
 from realtime.config import parts, sources
 from realtime.hooks.registry import registry
@@ -25,8 +26,24 @@ def installed() -> Iterator[None]:
     try:
         yield
     finally:
+        running = _end_thread()
         vars(registry).update(before)
         serving.apps.clear()
         parts.namespaces.clear()
         sources.configuration.override()
         post_delete.disconnect(sender=get_user_model(), dispatch_uid=setup.__name__)
+    assert not running
+
+
+def _end_thread() -> int:
+    """End the thread that writes answers: it would log into later tests. Return how many ran."""
+    flusher = flushing.flusher
+    if flusher._saver.is_alive():
+        flusher._saver.join()
+    with flusher._lock:
+        left, thread = len(flusher._producers) + len(flusher._left), flusher._thread
+        flusher._producers.clear()
+        flusher._left.clear()
+    if thread is not None:
+        thread.join()
+    return left
