@@ -43,11 +43,18 @@ def _entry(module: ModuleType, name: str) -> Iterator[str]:
     yield "```python"
     yield _signature(name, value)
     if f"a{name}" in module.__all__:
-        yield _signature(f"await a{name}", getattr(module, f"a{name}"))
+        yield _async_signature(name, value, getattr(module, f"a{name}"))
     yield "```"
     yield ""
     yield " ".join((inspect.getdoc(value) or "").partition("\n\n")[0].split())
     yield ""
+
+
+def _async_signature(name: str, value: Any, asynchronous: Any) -> str:
+    """Return the signature of an async version; "..." if it is that of the sync one."""
+    if inspect.signature(value) == inspect.signature(asynchronous):
+        return f"await a{name}(...)"
+    return _signature(f"await a{name}", asynchronous)
 
 
 def _signature(name: str, value: Any) -> str:

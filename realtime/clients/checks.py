@@ -7,7 +7,7 @@ There is one table for each kind of command, and both ways go by it. So what ope
 clients get. What comes after these tables is asked of others: a token, a hook of the site.
 `decided_by` says which of them decides about a subscription.
 
-Pure. docs/permissions.md; docs/protocol.md, 3.6, 3.15 and 3.16.
+Pure. docs/authentication.md; docs/protocol.md, 3.6, 3.15 and 3.16.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the page "Why?" says, beside what a client of a server gets: the same, for every check.
 
-docs/permissions.md.
+docs/authentication.md.
 """
 
 from __future__ import annotations

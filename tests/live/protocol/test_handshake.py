@@ -1,6 +1,6 @@
 """Before the first command: path, origin, format, subprotocol, and the time to connect.
 
-docs/protocol.md, 2.1, 2.10, 10.7 and 14.4.
+docs/protocol.md, 2.1, 2.10, 10.7 and 14.3.
 """
 
 from __future__ import annotations
