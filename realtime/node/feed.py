@@ -44,6 +44,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
@@ -119,62 +120,36 @@ def encode(
     return codec.publication(channel, publication)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ChannelFeed:
     """Local subscribers of one channel and the position they have all received."""
 
-    __slots__ = (
-        "_attempt",
-        "_encodings",
-        "_filtered",
-        "_followed",
-        "_held",
-        "_hidden",
-        "_listening",
-        "_live",
-        "_timer",
-        "_was_open",
-        "channel",
-        "checked_at",
-        "deliveries",
-        "follower",
-        "options",
-        "state",
-    )
-
-    def __init__(
-        self, channel: ChannelName, options: ChannelOptions, deliveries: Deliveries | None = None
-    ) -> None:
-        """
-        Args:
-            channel: the name of the channel.
-            options: the options of the channel.
-            deliveries: count those in its namespace.
-        """
-        self.channel = channel
-        self.options = options
-        self.deliveries = deliveries or Deliveries("")
-        self._live: Lane = {}
-        """The live subscribers without a position."""
-        self._followed: Lane = {}
-        """The live subscribers with a position."""
-        self._encodings: Encodings | None = None
-        """None until there are subscribers of both kinds."""
-        self._filtered: dict[Subscriber, Group] | None = None
-        """The live subscribers with a filter; None until there is one."""
-        self._held: dict[Subscriber, list[Publication]] = {}
-        self._hidden: set[Subscriber] = set()
-        self._listening: set[Subscriber] | None = None
-        """None until there is one: most channels have no joins."""
-        self.state = FeedState.IDLE
-        self._was_open = False
-        """Whether the attempt is one to follow."""
-        self._attempt: asyncio.Future[None] | None = None
-        """While the feed is opening: done when the attempt to open it has ended."""
-        self.follower: StreamFollower | None = None
-        """From the first subscriber with a position on."""
-        self._timer: Timer | None = None
-        self.checked_at = 0.0
-        """Monotonic seconds of the last publication or successful position check."""
+    channel: ChannelName
+    options: ChannelOptions
+    deliveries: Deliveries = field(default_factory=lambda: Deliveries(""))
+    """Counts those in its namespace."""
+    state: FeedState = FeedState.IDLE
+    follower: StreamFollower | None = None
+    """From the first subscriber with a position on."""
+    checked_at: float = 0.0
+    """Monotonic seconds of the last publication or successful position check."""
+    _live: Lane = field(default_factory=dict)
+    """The live subscribers without a position."""
+    _followed: Lane = field(default_factory=dict)
+    """The live subscribers with a position."""
+    _encodings: Encodings | None = None
+    """None until there are subscribers of both kinds."""
+    _filtered: dict[Subscriber, Group] | None = None
+    """The live subscribers with a filter; None until there is one."""
+    _held: dict[Subscriber, list[Publication]] = field(default_factory=dict)
+    _hidden: set[Subscriber] = field(default_factory=set)
+    _listening: set[Subscriber] | None = None
+    """None until there is one: most channels have no joins."""
+    _was_open: bool = False
+    """Whether the attempt is one to follow."""
+    _attempt: asyncio.Future[None] | None = None
+    """While the feed is opening: done when the attempt to open it has ended."""
+    _timer: Timer | None = None
 
     # the engine
 

@@ -57,7 +57,7 @@ def _check_memory(service: Service, member: NodeProcess, connection: Client | Li
     outbox = connection.outbox
     queued, backlog = outbox._batch.size, connection.transport.backlog
     service.judge.most_unsent = max(service.judge.most_unsent, queued + backlog)
-    if outbox._overflow is None:
+    if outbox.overflow is None:
         return  # it is closing: nothing is added
     most = outbox._most + outbox._reserved
     if queued > most or backlog > most:
