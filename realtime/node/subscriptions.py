@@ -202,11 +202,10 @@ class Subscriptions:
         if options.join_leave == PER_USER and is_one(info):
             self._user_joins.enter(channel, info)
             return
-        try:
+        with self._context.logged(  # the client has its reply
+            logger.error, "Could not publish a join, as others for now: %s"
+        ):
             await self._broker.notify(channel, Joined(info))
-        except EngineUnavailable as error:  # the client has its reply
-            if self._context.outage.begins():
-                logger.error("Could not publish a join, as others for now: %s", error)
 
     # leaving
 
