@@ -28,15 +28,12 @@ class FrameReceiver(Protocol):
 
     def write(self, frame: bytes) -> None:
         """Take a frame. Never waits."""
-        ...
 
     def finish(self) -> None:
         """End the response when the frames that it took have been sent."""
-        ...
 
     async def is_there(self) -> bool:
         """Return whether the peer still reads. If not, the receiver takes no more frames."""
-        ...
 
 
 @dataclass(frozen=True)

@@ -103,7 +103,6 @@ class AnySession(Protocol):
 
     def detach(self, receiver: FrameReceiver, *, interrupted: bool) -> None:
         """Take a receiver off. `interrupted`: frames that it took may not have been sent."""
-        ...
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
         """Take frames that the client sent.
@@ -111,7 +110,6 @@ class AnySession(Protocol):
         Returns:
             Whether the session took them; False after its end.
         """
-        ...
 
 
 @dataclass(eq=False, repr=False)

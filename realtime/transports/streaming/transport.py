@@ -23,11 +23,9 @@ class PeerConnection(Protocol):
 
     def backlog_bytes(self) -> int:
         """Return bytes that were written and have not left; 0 if unknown."""
-        ...
 
     def abort(self) -> None:
         """Drop the connection, with what has not left."""
-        ...
 
 
 class UnknownConnection:
