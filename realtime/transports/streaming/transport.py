@@ -94,15 +94,7 @@ class StreamTransport(SendingTransport):
 
     async def _until_end(self) -> None:
         """Wait until the response has ended, or its peer has gone."""
-        waiting = [
-            asyncio.ensure_future(self._exchange.gone()),
-            asyncio.ensure_future(self._ended.wait()),
-        ]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for future in waiting:
-                future.cancel()
+        await self._exchange.unless_gone(self._ended.wait())
 
     def abandon(self) -> None:
         """Have the server drop the connection."""
