@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from realtime.cluster.context import Context
 from realtime.engine.base import Presence
@@ -18,15 +19,18 @@ from realtime.node.feed import ChannelFeed
 
 logger = logging.getLogger("realtime.node")
 
-WILL_RETRY = "Could not refresh presence or check positions, will retry: %s"
-
 
 class Maintenance:
     """Maintains the feeds of a node. Belongs to its event loop."""
 
     def __init__(self, context: Context, presence: Presence) -> None:
         self._config, self._timers = context.config, context.timers
-        self._spawn, self._logged = context.spawn, context.logged
+        self._spawn = context.spawn
+        self._logged = partial(
+            context.logged,
+            logger.warning,
+            "Could not refresh presence or check positions, will retry: %s",
+        )
         self._presence = presence
 
     def opened(self, feed: ChannelFeed) -> None:
@@ -43,14 +47,14 @@ class Maintenance:
 
     async def refresh_presence(self, feeds: Sequence[ChannelFeed]) -> None:
         """Refresh presence at once: the engine may have lost it."""
-        with self._logged(logger.warning, WILL_RETRY):  # each feed's own timer tries again
+        with self._logged():  # each feed's own timer tries again
             for feed in feeds:
                 if feed.options.presence and feed:
                     await self._refresh_presence(feed)
 
     async def _maintain(self, feed: ChannelFeed) -> None:
         try:
-            with self._logged(logger.warning, WILL_RETRY):
+            with self._logged():
                 if feed.options.presence:
                     await self._refresh_presence(feed)
                 if feed.follower is not None:

@@ -18,14 +18,14 @@ from realtime.clients.client import Client
 from realtime.clients.commands.listening import Listener
 from realtime.engine.lists import Kind
 from realtime.transports.emulation.sessions import SharedSessions
-from realtime.transports.sockjs.application import KIND
+from realtime.transports.sockjs.framing import SOCKJS
 from tests.simulation import postgresql_kept
 
 if TYPE_CHECKING:
     from tests.simulation.members import NodeProcess
     from tests.simulation.scenario import Service
 
-CLAIM = f":owner:{KIND}.".encode()
+CLAIM = f":owner:{SOCKJS.transport}.".encode()
 """Only keys of claims on sessions have it."""
 INTERVAL = 0.5
 """Seconds between two looks during a run."""
