@@ -50,6 +50,7 @@ from realtime.transports.servers.garbage_collector import freeze_gc
 from realtime.transports.sockjs.application import SockJS, serves_sockjs
 from realtime.transports.sockjs.websocket import SockJSConsumer
 from realtime.transports.streaming import application as streaming
+from realtime.transports.streaming.request import BODY_MAX_BYTES
 from realtime.transports.streaming.uni_websocket import UniWebSocketConsumer, serves_socket
 from realtime.transports.websocket import WebSocketConsumer, deny, serves_websocket
 
@@ -256,7 +257,7 @@ class _Application:
                 admission.check_limit()
         except NotAdmitted as refused:
             return ExpectedBody(_UNAVAILABLE, retry_after=refused.retry_after)
-        return ExpectedBody(None, streaming.BODY_MAX_BYTES, Incoming(), admission)
+        return ExpectedBody(None, BODY_MAX_BYTES, Incoming(), admission)
 
     async def _socket(self, site_scope: Scope, receive: Receive, send: Send) -> None:
         scope = self._below_script_name(site_scope)

@@ -48,7 +48,7 @@ from realtime.server_api.listening import listen
 from realtime.server_api.queries import ahistory
 from realtime.transports.asgi import Exchange
 from realtime.transports.handover import HANDOVER, Handover
-from realtime.transports.streaming.response import STREAM_HEADERS
+from realtime.transports.streaming.request import STREAM_HEADERS
 from realtime.transports.streaming.transport import connection_of
 
 logger = logging.getLogger("realtime.answers")

@@ -12,6 +12,8 @@ from __future__ import annotations
 import asyncio
 import logging
 import uuid
+from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from itertools import islice
 from typing import Any
 
@@ -65,64 +67,45 @@ def _drop(message: bytes) -> None:
     """Take a push of a client that is closing."""
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class Client:
     """One connection."""
 
-    __slots__ = (
-        "_slot",
-        "codec",
-        "has_large_reply",
-        "id",
-        "library",
-        "node",
-        "notify",
-        "opened_at",
-        "outbox",
-        "push",
-        "renewals",
-        "session",
-        "spent",
-        "subscriptions",
-        "tap",
-        "transport",
-        "wants_pings",
-    )
+    node: Node
+    transport: Transport
+    codec: Codec
+    """`speak` may replace it by one of the same format."""
+    opening: InitVar[Handshake] = NO_HANDSHAKE
+    _: KW_ONLY
+    wants_pings: bool = True
+    """False if the client does without the pings of its generation."""
+    id: ClientID = field(default_factory=lambda: str(uuid.uuid4()))
+    has_large_reply: bool = False
+    """Whether a reply took long to make: others get a turn before the next command."""
+    spent: Spent | None = None
+    """What it took of its rates; None until its first command, and where no rate is counted."""
+    library: str = ""
+    """Name and version of the client library, as the client names them."""
+    tap: Tap | None = None
+    """Takes copies of the frames, while an operator follows the user."""
+    _slot: Slot | None = None
+    """While the server pings the client."""
+    opened_at: float = field(init=False)
+    session: ClientSession = field(init=False)
+    outbox: ClientOutbox = field(init=False)
+    push: Callable[[bytes], None] = field(init=False)
+    """Queue an encoded push; drops it once closing has begun."""
+    notify: Callable[[bytes], None] = field(init=False)
+    """Queue an encoded push."""
+    renewals: Renewals = field(init=False)
+    subscriptions: ClientSubscriptions = field(init=False)
 
-    def __init__(
-        self,
-        node: Node,
-        transport: Transport,
-        codec: Codec,
-        handshake: Handshake = NO_HANDSHAKE,
-        *,
-        wants_pings: bool = True,
-    ) -> None:
-        """
-        Args:
-            codec: `speak` may replace it by one of the same format.
-            wants_pings: False if the client does without the pings of its generation.
-        """
-        self.node = node
-        self.transport = transport
-        self.codec = codec
-        self.id: ClientID = str(uuid.uuid4())
+    def __post_init__(self, opening: Handshake) -> None:
+        node, codec = self.node, self.codec
         self.opened_at = node.timers.now()
-        self.session = ClientSession(
-            node.config, self.opened_at, rules_of(codec), self.id, handshake
-        )
-        self.wants_pings = wants_pings
-        self._slot: Slot | None = None
-        """While the server pings the client."""
-        self.has_large_reply = False
-        """Whether a reply took long to make: others get a turn before the next command."""
-        self.spent: Spent | None = None
-        """What it took of its rates; None until its first command, and where no rate is counted."""
-        self.library = ""
-        """Name and version of the client library, as the client names them."""
-        self.tap: Tap | None = None
-        """Takes copies of the frames, while an operator follows the user."""
+        self.session = ClientSession(node.config, self.opened_at, rules_of(codec), self.id, opening)
         self.outbox = ClientOutbox(
-            transport,
+            self.transport,
             node.flusher,
             binary=codec.binary,
             separator=codec.separator,
@@ -130,7 +113,6 @@ class Client:
             overflow=self.close,
         )
         self.push = self.notify = self.outbox.append
-        """Queue an encoded push; `push` drops it once closing has begun."""
         self.renewals = Renewals(self, node, self.session)
         self.subscriptions = ClientSubscriptions(
             self, node, self.session, self.outbox, self.renewals

@@ -45,6 +45,7 @@ import asyncio
 import logging
 import time
 from collections.abc import Awaitable, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 
 import msgspec
@@ -83,26 +84,17 @@ from realtime.streams.tag_filters import TagsFilter
 logger = logging.getLogger("realtime.client")
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ClientSubscriptions:
     """What comes and goes between one client and its channels."""
 
-    __slots__ = ("_client", "_ends", "_node", "_outbox", "_renewals", "_session")
-
-    def __init__(
-        self,
-        client: Subscriber,
-        node: Node,
-        session: ClientSession,
-        outbox: ClientOutbox,
-        renewals: Renewals,
-    ) -> None:
-        self._client = client
-        self._node = node
-        self._session = session
-        self._outbox = outbox
-        self._renewals = renewals
-        self._ends: dict[ChannelName, asyncio.Event] = {}
-        """The channels that the client is leaving; set when it has left."""
+    _client: Subscriber
+    _node: Node
+    _session: ClientSession
+    _outbox: ClientOutbox
+    _renewals: Renewals
+    _ends: dict[ChannelName, asyncio.Event] = field(default_factory=dict)
+    """The channels that the client is leaving; set when it has left."""
 
     def close(self) -> None:
         """Forget what `leave_all` could not end, and drop the references to the client."""
@@ -304,45 +296,32 @@ class ClientSubscriptions:
             logger.error(text, error, extra=logs.of(self._session, channel=channel))
 
 
+@dataclass(eq=False, repr=False)
 class Subscribing:
     """One client that becomes a subscriber of one channel."""
 
-    def __init__(
-        self,
-        subscriptions: ClientSubscriptions,
-        channel: ChannelName,
-        subscription: Subscription,
-        since: StreamPosition | None,
-        *,
-        must_recover: bool = False,
-    ) -> None:
-        """
-        Args:
-            subscriptions: those of the client that subscribes.
-            channel: the name of the channel.
-            subscription: what the session will remember.
-            since: where the client wants to continue; None if it does not ask for recovery.
-            must_recover: whether an error is the answer where that position cannot be recovered.
-        """
-        self._owner = subscriptions
+    _owner: ClientSubscriptions
+    _channel: ChannelName
+    _subscription: Subscription
+    _since: StreamPosition | None
+    """Where the client wants to continue; None if it does not ask for recovery."""
+    must_recover: bool = False
+    """Whether an error is the answer where that position cannot be recovered."""
+    data: Payload | None = None
+    """Goes to the client with the result."""
+    tags_filter: TagsFilter | None = None
+    """The client gets only what passes this; set it before `prepare`."""
+    _recovered: Recovered | None = None
+    _held: bool = False
+    """Whether the client is in the feed, or on its way there, and not live."""
+    _kept: Sequence[Publication] = ()
+    """Publications for the client that are not in the result."""
+
+    def __post_init__(self) -> None:
         # the owner forgets its client when the connection has ended, which may be before this block
-        self._client = subscriptions._client
-        self._session = subscriptions._session
-        self._node = subscriptions._node
-        self._channel = channel
-        self._subscription = subscription
-        self._since = since
-        self.data: Payload | None = None
-        """Goes to the client with the result."""
-        self.tags_filter: TagsFilter | None = None
-        """The client gets only what passes this; set it before `prepare`."""
-        self._must_recover = must_recover
-        self._recovered: Recovered | None = None
-        self._pending = PendingSubscription(subscription)
-        self._held = False
-        """Whether the client is in the feed, or on its way there, and not live."""
-        self._kept: Sequence[Publication] = ()
-        """Publications for the client that are not in the result."""
+        self._client = self._owner._client
+        self._session, self._node = self._owner._session, self._owner._node
+        self._pending = PendingSubscription(self._subscription)
 
     @property
     def _newest_only(self) -> bool:
@@ -385,7 +364,7 @@ class Subscribing:
             hears_joins=subscription.hears_joins,
         )
         if self._since is None and self._recovers_unasked():
-            self._since, self._must_recover = StreamPosition(0, ""), False
+            self._since, self.must_recover = StreamPosition(0, ""), False
         if subscription.recoverable and self._since is not None:
             self._recovered = await self._node.subscriptions.catch_up(
                 channel,
@@ -420,7 +399,7 @@ class Subscribing:
         if result.was_recovering:
             how = "recovered" if result.recovered else "not recovered"
             self._node.counters.recoveries.add(how)
-        if self._must_recover and self._recovered is not None and not result.recovered:
+        if self.must_recover and self._recovered is not None and not result.recovered:
             raise UnrecoverablePosition
         if self._pending.unsubscribed:
             return result

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
 from realtime.config.options import Config
+from realtime.errors import EngineUnavailable
 from realtime.metrics import Outage
 from realtime.timers import Timers
 
@@ -25,3 +27,12 @@ class Context:
     """Runs a coroutine in the background. An exception is logged."""
     outage: Outage
     """Of the engine, as this node has seen it."""
+
+    @contextmanager
+    def logged(self, log: Callable[[str, object], None], text: str) -> Iterator[None]:
+        """Let the block end where the engine fails. `log` gets the first failure of an outage."""
+        try:
+            yield
+        except EngineUnavailable as error:
+            if self.outage.begins():
+                log(text, error)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Coroutine, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 from realtime import payload
@@ -58,31 +59,23 @@ def _told(message: DisconnectSome) -> Disconnect:
     return Disconnect.received(message.code, message.reason, message.reconnect)
 
 
+@dataclass(eq=False, repr=False)
 class ControlHandler:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        context: Context,
-        hub: Hub,
-        hooks: Hooks,
-        single_connection: SingleConnection,
-        identifying: Identifying,
-        blocks: Blocks,
-    ) -> None:
-        self._uid, self._spawn = context.uid, context.spawn
-        self._hub = hub
-        self._hooks = hooks
-        self._single_connection = single_connection
-        self._identifying = identifying
-        self._blocks = blocks
+    _context: Context
+    _hub: Hub
+    _hooks: Hooks
+    _single_connection: SingleConnection
+    _identifying: Identifying
+    _blocks: Blocks
 
     def on_message(self, message: ControlMessage) -> None:
         """Apply a message of the stream. Returns at once, so that the next one comes after it."""
-        if message.origin == self._uid and not is_ordered(message):
+        if message.origin == self._context.uid and not is_ordered(message):
             return  # it was applied when it was sent
         if (rest := self._begin(message)) is not None:
-            self._spawn(rest)
+            self._context.spawn(rest)
 
     async def apply(self, message: ControlMessage) -> None:
         """Apply a message, and wait for its effect."""
@@ -150,6 +143,6 @@ class ControlHandler:
         self._hooks.auth_session_ended(message.user, message.auth_session)
         for client in self._hub.connections(message.user):
             if not message.auth_session and client.auth_session:
-                self._spawn(client.refresh())
+                self._context.spawn(client.refresh())
             elif message.auth_session and client.auth_session == message.auth_session:
                 client.close(disconnect())

@@ -24,6 +24,7 @@ import asyncio
 import math
 from collections import deque
 from collections.abc import Collection
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from realtime.errors import Disconnect, DisconnectShutdown
@@ -45,36 +46,28 @@ class Closable(Protocol):
         """Begin to close the connection. Returns at once."""
 
 
+@dataclass(eq=False, repr=False)
 class Drain:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        loop: asyncio.AbstractEventLoop,
-        connections: Collection[Closable],
-        seconds: float,
-    ) -> None:
-        """
-        Args:
-            connections: all of the node, now and later, in the order in which they were opened.
-            seconds: the time over which they are closed.
-        """
-        self._loop = loop
-        self._connections = connections
-        self._seconds = seconds
-        self._waiting: deque[Closable] = deque()
-        """Those that were open when the drain began, and are not closed yet."""
-        self._began_at = 0.0
-        self._rate = 0.0
-        """Connections to close in a second, after those that were closed at once."""
-        self._closed_since = 0
-        """Connections that were closed, or went by themselves, after those."""
-        self._timer: asyncio.TimerHandle | None = None
-        self._over = asyncio.Event()
-        self.over_at = math.inf
-        """When it was over, seconds of the loop's clock."""
-        self.is_draining = False
-        """Whether it has begun; also when it is over."""
+    _loop: asyncio.AbstractEventLoop
+    _connections: Collection[Closable]
+    """All of the node, now and later, in the order in which they were opened."""
+    _seconds: float
+    """The time over which they are closed."""
+    is_draining: bool = False
+    """Whether it has begun; also when it is over."""
+    over_at: float = math.inf
+    """When it was over, seconds of the loop's clock."""
+    _waiting: deque[Closable] = field(default_factory=deque)
+    """Those that were open when the drain began, and are not closed yet."""
+    _began_at: float = 0.0
+    _rate: float = 0.0
+    """Connections to close in a second, after those that were closed at once."""
+    _closed_since: int = 0
+    """Connections that were closed, or went by themselves, after those."""
+    _timer: asyncio.TimerHandle | None = None
+    _over: asyncio.Event = field(default_factory=asyncio.Event)
 
     @property
     def is_over(self) -> bool:

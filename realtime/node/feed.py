@@ -44,6 +44,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from enum import Enum, auto
 from typing import TypeAlias
 
@@ -75,106 +76,42 @@ class Group(Struct, frozen=True, gc=False):
     codec: Codec
     tags_filter: TagsFilter | None = None
     """They get only what passes this."""
-    delta: bool = False
-    """Whether they take the difference to the publication before. No codec makes it yet."""
 
 
 Lane: TypeAlias = dict[Group, dict[Subscriber, None]]
 """Live subscribers that get publications in the same way, by group."""
 
 
-class Encodings:
-    """The messages of the newest publication, each made once for the two lanes of a feed."""
-
-    __slots__ = ("_messages", "_publication")
-
-    def __init__(self) -> None:
-        self._publication: Publication | None = None
-        self._messages: dict[Codec, bytes] = {}
-
-    def encode(
-        self,
-        codec: Codec,
-        channel: ChannelName,
-        publication: Publication,
-        previous: Publication | None = None,
-    ) -> bytes:
-        """Return the message of a publication. `previous`: the one before it, for a delta."""
-        if self._publication is not publication:
-            self._publication = publication
-            self._messages.clear()
-        message = self._messages.get(codec)
-        if message is None:
-            message = self._messages[codec] = encode(codec, channel, publication, previous)
-        return message
-
-
-def encode(
-    codec: Codec,
-    channel: ChannelName,
-    publication: Publication,
-    previous: Publication | None = None,
-) -> bytes:
-    """Return the message of a publication. `previous`: the one before it, for a delta."""
-    return codec.publication(channel, publication)
-
-
+@dataclass(slots=True, eq=False, repr=False)
 class ChannelFeed:
     """Local subscribers of one channel and the position they have all received."""
 
-    __slots__ = (
-        "_attempt",
-        "_encodings",
-        "_filtered",
-        "_followed",
-        "_held",
-        "_hidden",
-        "_listening",
-        "_live",
-        "_timer",
-        "_was_open",
-        "channel",
-        "checked_at",
-        "deliveries",
-        "follower",
-        "options",
-        "state",
-    )
-
-    def __init__(
-        self, channel: ChannelName, options: ChannelOptions, deliveries: Deliveries | None = None
-    ) -> None:
-        """
-        Args:
-            channel: the name of the channel.
-            options: the options of the channel.
-            deliveries: count those in its namespace.
-        """
-        self.channel = channel
-        self.options = options
-        self.deliveries = deliveries or Deliveries("")
-        self._live: Lane = {}
-        """The live subscribers without a position."""
-        self._followed: Lane = {}
-        """The live subscribers with a position."""
-        self._encodings: Encodings | None = None
-        """None until there are subscribers of both kinds."""
-        self._filtered: dict[Subscriber, Group] | None = None
-        """The live subscribers with a filter; None until there is one."""
-        self._held: dict[Subscriber, list[Publication]] = {}
-        self._hidden: set[Subscriber] = set()
-        self._listening: set[Subscriber] | None = None
-        """None until there is one: most channels have no joins."""
-        self.state = FeedState.IDLE
-        self._was_open = False
-        """Whether the attempt is one to follow."""
-        self._attempt: asyncio.Future[None] | None = None
-        """While the feed is opening: done when the attempt to open it has ended."""
-        self.follower: StreamFollower | None = None
-        """From the first subscriber with a position on."""
-        self._timer: Timer | None = None
-        self.checked_at = 0.0
-        """Monotonic seconds of the last publication or successful position check."""
+    channel: ChannelName
+    options: ChannelOptions
+    deliveries: Deliveries = field(default_factory=lambda: Deliveries(""))
+    """Counts those in its namespace."""
+    state: FeedState = FeedState.IDLE
+    follower: StreamFollower | None = None
+    """From the first subscriber with a position on."""
+    checked_at: float = 0.0
+    """Monotonic seconds of the last publication or successful position check."""
+    _live: Lane = field(default_factory=dict)
+    """The live subscribers without a position."""
+    _followed: Lane = field(default_factory=dict)
+    """The live subscribers with a position."""
+    _encoded: tuple[Publication, dict[Codec, bytes]] | None = None
+    """The newest publication, and its messages; None until there are subscribers of both kinds."""
+    _filtered: dict[Subscriber, Group] | None = None
+    """The live subscribers with a filter; None until there is one."""
+    _held: dict[Subscriber, list[Publication]] = field(default_factory=dict)
+    _hidden: set[Subscriber] = field(default_factory=set)
+    _listening: set[Subscriber] | None = None
+    """None until there is one: most channels have no joins."""
+    _was_open: bool = False
+    """Whether the attempt is one to follow."""
+    _attempt: asyncio.Future[None] | None = None
+    """While the feed is opening: done when the attempt to open it has ended."""
+    _timer: Timer | None = None
 
     # the engine
 
@@ -430,15 +367,20 @@ class ChannelFeed:
             self._push(publication, self._followed)
 
     def _push(self, publication: Publication, lane: Lane) -> None:
-        make = encode
+        made: dict[Codec, bytes] | None = None
         if self._live and self._followed:
-            self._encodings = self._encodings or Encodings()
-            make = self._encodings.encode
+            if self._encoded is None or self._encoded[0] is not publication:
+                self._encoded = publication, {}
+            made = self._encoded[1]
         for group, clients in lane.items():
             tags_filter = group.tags_filter
             if tags_filter is not None and not tags_filter.matches(publication.tags):
                 continue
-            message = make(group.codec, self.channel, publication)
+            message = None if made is None else made.get(group.codec)
+            if message is None:
+                message = group.codec.publication(self.channel, publication)
+                if made is not None:
+                    made[group.codec] = message
             self.deliveries.count += len(clients)
             for client in clients:
                 client.push(message)

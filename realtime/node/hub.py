@@ -6,6 +6,7 @@ Everything here is synchronous and of this process only; `node` connects the pro
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass, field
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Joined, Notice
@@ -16,24 +17,17 @@ from realtime.node.subscriber import Subscriber
 from realtime.protocol.messages import ChannelName, ClientID, UserID
 
 
+@dataclass(eq=False, repr=False)
 class Hub:
     """The clients and feeds of this process."""
 
-    def __init__(
-        self,
-        deliveries: Callable[[ChannelName], Deliveries] | None = None,
-        lists: NodeLists | None = None,
-    ) -> None:
-        """
-        Args:
-            deliveries: returns what counts the deliveries in the namespace of a channel.
-            lists: has the users of all nodes; None: nobody asks for them.
-        """
-        self._lists = lists
-        self._deliveries = deliveries or (lambda _: Deliveries(""))
-        self.clients: dict[ClientID, Subscriber] = {}
-        self.users: dict[UserID, dict[Subscriber, None]] = {}
-        self.feeds: dict[ChannelName, ChannelFeed] = {}
+    _deliveries: Callable[[ChannelName], Deliveries] = lambda _: Deliveries("")
+    """Returns what counts the deliveries in the namespace of a channel."""
+    _lists: NodeLists | None = None
+    """Has the users of all nodes; None: nobody asks for them."""
+    clients: dict[ClientID, Subscriber] = field(default_factory=dict)
+    users: dict[UserID, dict[Subscriber, None]] = field(default_factory=dict)
+    feeds: dict[ChannelName, ChannelFeed] = field(default_factory=dict)
 
     def add(self, client: Subscriber) -> None:
         """Add a connected client."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 
 from realtime.channel_rules import CONTROL
 from realtime.cluster.context import Context
@@ -31,34 +32,24 @@ CATCH_UP_TIMEOUT = 1.0
 """Seconds until the next feeds begin: a stream that cannot be read does not delay the others."""
 
 
+@dataclass(eq=False, repr=False)
 class Interruptions:
     """See the module. Belongs to the event loop of its node."""
 
-    def __init__(
-        self,
-        context: Context,
-        hub: Hub,
-        peers: Peers | None,
-        blocks: Blocks,
-        user_limits: UserLimits,
-        maintenance: Maintenance,
-        counters: Counters,
-        observer: Observer,
-    ) -> None:
-        self._outage, self._spawn = context.outage, context.spawn
-        self._hub = hub
-        self._peers = peers
-        self._blocks = blocks
-        self._user_limits = user_limits
-        self._maintenance = maintenance
-        self._counters = counters
-        self._observer = observer
-        self.when_over: list[Callable[[], None]] = []
-        """What else is called at the end of each."""
+    _context: Context
+    _hub: Hub
+    _peers: Peers | None
+    _blocks: Blocks
+    _user_limits: UserLimits
+    _maintenance: Maintenance
+    _counters: Counters
+    _observer: Observer
+    when_over: list[Callable[[], None]] = field(default_factory=list)
+    """What else is called at the end of each."""
 
     def were_within(self, seconds: float) -> bool:
         """Return whether messages of other nodes may have been lost or late in that time."""
-        return self._outage.within(seconds) or (
+        return self._context.outage.within(seconds) or (
             self._peers is not None and self._peers.was_slow(seconds)
         )
 
@@ -67,7 +58,7 @@ class Interruptions:
         self._counters.interruptions += 1
         self._observer.happened("redis_away")
         logger.debug("The engine is interrupted: publications may come late")
-        self._outage.announced()  # by the engine, which knows the reason
+        self._context.outage.announced()  # by the engine, which knows the reason
         for channel, follower in self._followers():
             if affects(channel):
                 follower.interrupt()
@@ -75,17 +66,17 @@ class Interruptions:
     def end(self, affects: Affects) -> None:
         """Make up for what may be missing in the affected channels."""
         logger.debug("The engine is back")
-        self._outage.over()
+        self._context.outage.over()
         if affects(CONTROL):
             self._user_limits.on_resumed()
         self._observer.happened("redis_back")
         if self._peers is not None:
-            self._spawn(self._peers.heartbeat())
-            self._spawn(self._blocks.check())
+            self._context.spawn(self._peers.heartbeat())
+            self._context.spawn(self._blocks.check())
         followers = [each for each in self._followers() if affects(each[0])]
-        self._spawn(_catch_up([(*each, each[1].interruptions) for each in followers]))
+        self._context.spawn(_catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self._hub.feeds.values() if affects(feed.channel)]
-        self._spawn(self._maintenance.refresh_presence(feeds))
+        self._context.spawn(self._maintenance.refresh_presence(feeds))
         for callback in self.when_over:
             callback()
 

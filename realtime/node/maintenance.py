@@ -11,10 +11,10 @@ import asyncio
 import contextlib
 import logging
 from collections.abc import Sequence
+from functools import partial
 
 from realtime.cluster.context import Context
 from realtime.engine.base import Presence
-from realtime.errors import EngineUnavailable
 from realtime.node.feed import ChannelFeed
 
 logger = logging.getLogger("realtime.node")
@@ -25,7 +25,12 @@ class Maintenance:
 
     def __init__(self, context: Context, presence: Presence) -> None:
         self._config, self._timers = context.config, context.timers
-        self._spawn, self._outage = context.spawn, context.outage
+        self._spawn = context.spawn
+        self._logged = partial(
+            context.logged,
+            logger.warning,
+            "Could not refresh presence or check positions, will retry: %s",
+        )
         self._presence = presence
 
     def opened(self, feed: ChannelFeed) -> None:
@@ -42,28 +47,20 @@ class Maintenance:
 
     async def refresh_presence(self, feeds: Sequence[ChannelFeed]) -> None:
         """Refresh presence at once: the engine may have lost it."""
-        for feed in feeds:
-            if feed.options.presence and feed:
-                try:
+        with self._logged():  # each feed's own timer tries again
+            for feed in feeds:
+                if feed.options.presence and feed:
                     await self._refresh_presence(feed)
-                except EngineUnavailable as error:
-                    self._log(error)
-                    return  # each feed's own timer tries again
 
     async def _maintain(self, feed: ChannelFeed) -> None:
         try:
-            if feed.options.presence:
-                await self._refresh_presence(feed)
-            if feed.follower is not None:
-                await self._check_position(feed)
-        except EngineUnavailable as error:
-            self._log(error)
+            with self._logged():
+                if feed.options.presence:
+                    await self._refresh_presence(feed)
+                if feed.follower is not None:
+                    await self._check_position(feed)
         finally:
             self._schedule(feed)
-
-    def _log(self, error: EngineUnavailable) -> None:
-        if self._outage.begins():
-            logger.warning("Could not refresh presence or check positions, will retry: %s", error)
 
     async def _refresh_presence(self, feed: ChannelFeed) -> None:
         clients = feed.present()

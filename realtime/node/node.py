@@ -59,7 +59,8 @@ class Node(NodeParts):
                 await self._peers.start()
             self.blocks.start()
             self.user_limits.start()
-            self._first_and_last.start()
+            if self._sweeper is not None:
+                self._sweeper.start()
             self.loop_lag.start()
             self.observer.start()
             undo.pop_all()
@@ -86,7 +87,8 @@ class Node(NodeParts):
         self.stopping = True
         soonest = self.loop.time() + ENGINE_STOP_TIMEOUT
         deadline = max(self._drain.over_at + SHUTDOWN_TIMEOUT, soonest)
-        self._first_and_last.begin_stop()
+        if self._sweeper is not None:
+            self._sweeper.stop()
         if self._peers is not None:
             self._peers.begin_stop()
         tasks = self._background.tasks
@@ -112,7 +114,7 @@ class Node(NodeParts):
         # a server that hangs must leave the engine the time to close its connections
         by = deadline - ENGINE_STOP_TIMEOUT / 2
         if self._peers is not None:
-            leaving = self._peers.stop(self._first_and_last.user_joins.held_seconds())
+            leaving = self._peers.stop(self._user_joins.held_seconds())
             if error := await failure_of(leaving, by):
                 logger.warning("The node could not withdraw: %s", error)
         draining = self.loop.create_task(self.events.close())  # channels were vacated until here

@@ -24,6 +24,7 @@ import asyncio
 import logging
 import sys
 from collections.abc import Callable
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 
 from realtime.errors import DisconnectSlow
@@ -121,53 +122,33 @@ class _Copying:
         return self.carrier.send(frame)
 
 
+@dataclass(slots=True, eq=False, repr=False)
 class ClientOutbox:
     """The waiting messages of one client."""
 
-    __slots__ = (
-        "_batch",
-        "_binary",
-        "_coming",
-        "_flusher",
-        "_is_limit_moved",
-        "_limit",
-        "_most",
-        "_overflow",
-        "_queued",
-        "_reserved",
-        "_transport",
-        "separator",
-    )
+    _transport: Carrier
+    _flusher: Flusher
+    _: KW_ONLY
+    binary: bool
+    """Whether frames are binary."""
+    separator: bytes = b""
+    """Stands between two messages of a frame."""
+    limit_bytes: InitVar[int]
+    """Unsent bytes after which the client is slow; 0 for no limit."""
+    overflow: Callable[[DisconnectSlow], None] | None
+    """Called once, when the limit is exceeded: closes the connection."""
+    _reserved: int = 0
+    _coming: int = 0
+    """Bytes of `_reserved` that may not be queued yet."""
+    _is_limit_moved: bool = False
+    _queued: bool = False
+    _most: int = field(init=False)
+    _limit: int = field(init=False)
+    _batch: MessageBatch = field(init=False)
 
-    def __init__(
-        self,
-        transport: Transport,
-        flusher: Flusher,
-        *,
-        binary: bool,
-        separator: bytes = b"",
-        limit_bytes: int,
-        overflow: Callable[[DisconnectSlow], None],
-    ) -> None:
-        """
-        Args:
-            binary: whether frames are binary.
-            separator: stands between two messages of a frame.
-            limit_bytes: unsent bytes after which the client is slow; 0 for no limit.
-            overflow: called once, when the limit is exceeded: closes the connection.
-        """
-        self._transport: Carrier = transport
-        self._flusher = flusher
-        self._binary = binary
-        self.separator = separator
+    def __post_init__(self, limit_bytes: int) -> None:
         self._most = self._limit = limit_bytes or sys.maxsize
-        self._reserved = 0
-        self._coming = 0
-        """Bytes of `_reserved` that may not be queued yet."""
-        self._is_limit_moved = False
-        self._overflow: Callable[[DisconnectSlow], None] | None = overflow
-        self._batch = flusher.empty
-        self._queued = False
+        self._batch = self._flusher.empty
 
     def append(self, message: bytes) -> None:
         """Queue one encoded message, to be sent in this turn of the loop or when possible."""
@@ -202,7 +183,7 @@ class ClientOutbox:
         batch, transport = self._batch, self._transport
         if batch.size and transport.ready:
             self._batch = self._flusher.empty
-            backlog = transport.send(batch.frame or batch.join(self._binary, self.separator))
+            backlog = transport.send(batch.frame or batch.join(self.binary, self.separator))
             if backlog or self._is_limit_moved:
                 self._coming = 0
                 self._move_limit(backlog)
@@ -214,7 +195,7 @@ class ClientOutbox:
         """
         self._batch = self._flusher.empty
         self._most = self._limit = self._reserved = 0
-        self._overflow = None
+        self.overflow = None
 
     def append_last(self, message: bytes) -> None:
         """Queue the message that says why the connection ends: a slow client gets it, too."""
@@ -264,7 +245,7 @@ class ClientOutbox:
             self._overrun()
 
     def _overrun(self) -> None:
-        overflow = self._overflow
+        overflow = self.overflow
         # Send nothing more: a client that gets a later publication never recovers the dropped ones.
         self.close()
         if overflow is not None:

@@ -11,20 +11,20 @@ from realtime import logs
 from realtime.auth.verifier import Verifier
 from realtime.channel_rules import namespace_of
 from realtime.cluster.context import Context
+from realtime.cluster.dead_nodes import Sweeper
 from realtime.cluster.direct import DirectMessages
 from realtime.cluster.member import Member
 from realtime.cluster.peers import Peers
 from realtime.cluster.survey import Answers
 from realtime.config.options import Config
 from realtime.engine.base import Broker, Engine
-from realtime.engine.lists import NodeLists
+from realtime.engine.lists import Kind, NodeLists
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.node.answers import HubAnswers
 from realtime.node.background import Background
 from realtime.node.control import ControlHandler
 from realtime.node.drain import Closable, Drain
-from realtime.node.first_and_last import FirstAndLast
 from realtime.node.hooks import Events, Hooks
 from realtime.node.hub import Hub
 from realtime.node.identifying import Identifying
@@ -41,6 +41,7 @@ from realtime.node.observer import Observer
 from realtime.node.outbox import Flusher
 from realtime.node.pings import Pings
 from realtime.node.subscriptions import Subscriptions
+from realtime.node.user_joins import UserJoins
 from realtime.protocol.negotiation import Codecs
 from realtime.timers import Timers
 
@@ -111,8 +112,7 @@ class NodeParts(Member):
 
     def _make_subscriptions(self) -> None:
         self.pipelines_publishes = self.cluster is not None
-        self._first_and_last = FirstAndLast(self.context, self._engine, self.events)
-        self.on_first, self.on_last = self._first_and_last.on_first, self._first_and_last.on_last
+        self._user_joins = UserJoins(self.context, self.broker, self.lists)
         self._maintenance = Maintenance(self.context, self.presence)
         self.subscriptions = Subscriptions(
             self.context,
@@ -120,7 +120,7 @@ class NodeParts(Member):
             self.presence,
             self.hub,
             self._maintenance,
-            self._first_and_last.user_joins,
+            self._user_joins,
             self.counters,
         )
 
@@ -150,6 +150,7 @@ class NodeParts(Member):
         own = HubAnswers(self.hub, self.uid, self.name)
         self._answers = Answers(own.questions | self.observer.questions)
         self._peers: Peers | None = None
+        self._sweeper: Sweeper | None = None
         if self.cluster is not None:
             self._peers = Peers(
                 self.context,
@@ -159,6 +160,13 @@ class NodeParts(Member):
                 on_control=self._control.on_message,
                 answers=self._answers,
                 on_wake_up=lambda: self.on_wake_up(),
+            )
+            self._sweeper = Sweeper(
+                self.context,
+                self.cluster,
+                self.lists,
+                on_last=lambda kind, name: self.on_last(kind, name, certain=False),
+                drained=self.events.drained,
             )
         self.interruptions = Interruptions(
             self.context,
@@ -171,6 +179,26 @@ class NodeParts(Member):
             self.observer,
         )
         self.on_interrupted, self.on_resumed = self.interruptions.begin, self.interruptions.end
+
+    # over all nodes: signals of channels and users, joins and leaves of users in channels
+
+    def on_first(self, kind: Kind, name: str) -> None:
+        """See `engine.base.Receiver`."""
+        if kind is Kind.CHANNELS:
+            self.events.emit("channel_occupied", channel=name)
+        elif kind is Kind.USERS:
+            self.events.emit("user_online", user=name)
+        else:
+            self._user_joins.on_first(name)
+
+    def on_last(self, kind: Kind, name: str, *, certain: bool = True) -> None:
+        """See `engine.base.Receiver`. `certain`: False for what was at a node that died."""
+        if kind is Kind.CHANNELS:
+            self.events.emit("channel_vacated", channel=name, certain=certain)
+        elif kind is Kind.USERS:
+            self.events.emit("user_offline", user=name, certain=certain)
+        else:
+            self._user_joins.on_last(name)
 
     @property
     def is_draining(self) -> bool:

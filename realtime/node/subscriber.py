@@ -68,10 +68,10 @@ class Subscriber(Protocol):
     def mirror(self, tap: Tap | None) -> None:
         """Give a copy of each frame to a tap from now on; None ends it."""
 
-    def push(self, message: bytes) -> None:
+    def push(self, message: bytes, /) -> None:
         """Queue an encoded message, unless the client is closing. Must not block or raise."""
 
-    def notify(self, message: bytes) -> None:
+    def notify(self, message: bytes, /) -> None:
         """As `push`, also while the client is closing: it gets its own leave."""
 
     def info_in(self, channel: ChannelName) -> ClientInfo:

@@ -17,6 +17,7 @@ import asyncio
 import logging
 from collections import defaultdict
 from collections.abc import Awaitable
+from dataclasses import dataclass, field
 
 from realtime.cluster.context import Context
 from realtime.config.channel_options import PER_USER
@@ -42,30 +43,21 @@ CATCH_UP_TIMEOUT = 10.0
 """Seconds in which the feed must reach the history that was read for a subscriber."""
 
 
+@dataclass(eq=False, repr=False)
 class Subscriptions:
     """The subscriptions of a node's clients. Belongs to its event loop."""
 
-    def __init__(
-        self,
-        context: Context,
-        broker: Broker,
-        presence: Presence,
-        hub: Hub,
-        maintenance: Maintenance,
-        user_joins: UserJoins,
-        counters: Counters,
-    ) -> None:
-        self.count = 0
-        """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
-        self._config, self._outage = context.config, context.outage
-        self._broker = broker
-        self._presence = presence
-        self._hub = hub
-        self._maintenance = maintenance
-        self._user_joins = user_joins
-        self._counters = counters
-        self._retries: dict[int, Retries] = defaultdict(Retries)
-        """Shard → what its streams share: another shard that is away does not hold them up."""
+    _context: Context
+    _broker: Broker
+    _presence: Presence
+    _hub: Hub
+    _maintenance: Maintenance
+    _user_joins: UserJoins
+    _counters: Counters
+    count: int = 0
+    """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
+    _retries: dict[int, Retries] = field(default_factory=lambda: defaultdict(Retries))
+    """Shard → what its streams share: another shard that is away does not hold them up."""
 
     # coming
 
@@ -107,7 +99,9 @@ class Subscriptions:
             else:
                 break
         if options.presence and visible:
-            await self._presence.add(channel, [info], self._config.client_presence_expire_interval)
+            await self._presence.add(
+                channel, [info], self._context.config.client_presence_expire_interval
+            )
 
     async def _attempt(self, feed: ChannelFeed, work: Awaitable[None]) -> None:
         """Open a feed, or follow its stream, for this caller and all that wait.
@@ -208,11 +202,10 @@ class Subscriptions:
         if options.join_leave == PER_USER and is_one(info):
             self._user_joins.enter(channel, info)
             return
-        try:
+        with self._context.logged(  # the client has its reply
+            logger.error, "Could not publish a join, as others for now: %s"
+        ):
             await self._broker.notify(channel, Joined(info))
-        except EngineUnavailable as error:  # the client has its reply
-            if self._outage.begins():
-                logger.error("Could not publish a join, as others for now: %s", error)
 
     # leaving
 

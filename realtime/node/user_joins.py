@@ -21,7 +21,6 @@ import logging
 from realtime.cluster.context import Context
 from realtime.engine.base import Broker, Joined, Left, Notice
 from realtime.engine.lists import Kind, NodeLists, is_listable, pair, parts_of
-from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo
 from realtime.timers import Timer
 
@@ -110,11 +109,10 @@ class UserJoins:
         self._context.spawn(self._publish(channel, Left(ClientInfo(user, ""))))
 
     async def _publish(self, channel: ChannelName, notice: Notice) -> None:
-        try:
+        with self._context.logged(
+            logger.error, "Could not publish a join or leave, as others for now: %s"
+        ):
             await self._broker.notify(channel, notice)
-        except EngineUnavailable as error:
-            if self._context.outage.begins():
-                logger.error("Could not publish a join or leave, as others for now: %s", error)
 
 
 def is_one(info: ClientInfo) -> bool:

@@ -50,7 +50,6 @@ class Codec(Protocol):
             DisconnectBadRequest: at the first command that is malformed, or has no ID although
                 it needs one.
         """
-        ...
 
     def params(self, command: Command, shape: type[R]) -> R:
         """Decode the params of a command. Absent params are the empty request.
@@ -62,31 +61,24 @@ class Codec(Protocol):
         Raises:
             DisconnectBadRequest: the params are not such a request.
         """
-        ...
 
     def result(self, command: Command, result: Result) -> bytes:
         """Encode the reply of a command that succeeded."""
-        ...
 
     def error(self, command: Command, error: Error) -> bytes:
         """Encode the reply of a command that failed."""
-        ...
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
         """Encode the push of a publication."""
-        ...
 
     def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
         """Encode the push that tells that a client subscribed."""
-        ...
 
     def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
         """Encode the push that tells that a client unsubscribed."""
-        ...
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
         """Encode the push that tells this client that the server subscribed it."""
-        ...
 
     def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> bytes:
         """Encode the push that tells this client that the server unsubscribed it.
@@ -96,7 +88,6 @@ class Codec(Protocol):
             code: see `messages.UnsubscribeReason`; the first generation has none.
             reason: a short English text.
         """
-        ...
 
     def refreshed(self, expires: bool, ttl: int) -> bytes | None:
         """Encode the push that tells this client its new expiry.
@@ -108,11 +99,9 @@ class Codec(Protocol):
         Returns:
             None if the generation has no such push.
         """
-        ...
 
     def ping(self) -> bytes:
         """Encode a ping; for codecs with `server_pings` only."""
-        ...
 
     # closing
 
@@ -122,11 +111,9 @@ class Codec(Protocol):
         Returns:
             None if the generation has no such push.
         """
-        ...
 
     def closing(self, disconnect: Disconnect) -> tuple[int, str]:
         """Return code and reason of a WebSocket close frame. The reason fits one."""
-        ...
 
 
 class RequestDecoder:

@@ -19,7 +19,6 @@ from realtime.protocol.messages import (
     Publication,
     Result,
     RPCResult,
-    SubRefreshResult,
     SubscribeResult,
 )
 
@@ -86,13 +85,6 @@ class RPCShape(Struct, omit_defaults=True, gc=False):
     data: Raw | None = None
 
 
-class ExpiryShape(Struct, omit_defaults=True, gc=False):
-    """When a connection or a subscription expires."""
-
-    expires: bool = False
-    ttl: int = 0
-
-
 def raw(payload: Payload) -> Raw:
     """Return a payload as msgspec splices it into JSON output."""
     return Raw(payload.json)
@@ -147,8 +139,6 @@ def plain(result: Result) -> object:
     match result:
         case PresenceResult(presence):
             return {"presence": {c: client_info(info) for c, info in sorted(presence.items())}}
-        case SubRefreshResult(expires, ttl):
-            return ExpiryShape(expires, ttl)
         case RPCResult(data):
             return RPCShape(optional(data))
         case _:

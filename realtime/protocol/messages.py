@@ -278,7 +278,7 @@ class ConnectResult(Struct, frozen=True):
     """The time of the node, Unix milliseconds; 0 where it is left out."""
 
 
-class RefreshResult(Struct, frozen=True, gc=False):
+class RefreshResult(Struct, frozen=True, omit_defaults=True, gc=False):
     """result of refresh. `ttl` in seconds."""
 
     client: ClientID
@@ -287,7 +287,7 @@ class RefreshResult(Struct, frozen=True, gc=False):
     ttl: int = 0
 
 
-class SubRefreshResult(Struct, frozen=True, gc=False):
+class SubRefreshResult(Struct, frozen=True, omit_defaults=True, gc=False):
     """result of sub_refresh. `ttl` in seconds."""
 
     expires: bool = False

@@ -77,7 +77,6 @@ class ClientTransport(Transport, Protocol):
 
     def when_ready(self, callback: Callable[[], None]) -> None:
         """Call `callback` each time what had to wait has left."""
-        ...
 
 
 def serves_websocket(path: str, config: Config) -> bool:

@@ -8,6 +8,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from fnmatch import fnmatchcase
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -185,7 +186,15 @@ def log_lines(*methods: str) -> Iterator[str]:
                 and call.func.attr in methods
             ):
                 text_at = 1 if call.func.attr == "log" else 0  # behind the level
-                yield re.split(r"[%:]", ast.literal_eval(call.args[text_at]))[0].strip()
+                yield fixed_part(call.args[text_at])
+            elif isinstance(call, ast.Call):  # a method that is passed on, with its text
+                for method, text_of in pairwise(call.args):
+                    if ast.unparse(method) in {f"logger.{name}" for name in methods}:
+                        yield fixed_part(text_of)
+
+
+def fixed_part(text: ast.expr) -> str:
+    return str(re.split(r"[%:]", ast.literal_eval(text))[0].strip())
 
 
 def test_log_lines_about_engines_are_documented() -> None:

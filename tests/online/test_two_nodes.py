@@ -87,7 +87,7 @@ class Site:
 
     async def sweep(self) -> None:
         """Look for nodes that died."""
-        sweeper = self.node._first_and_last._sweeper
+        sweeper = self.node._sweeper
         assert sweeper is not None
         await sweeper.sweep()
 
@@ -100,7 +100,7 @@ async def sites(redis_server: RedisServer, unique: str) -> AsyncIterator[Sites]:
     one, other = Site(redis_server, unique), Site(redis_server, unique)
     for site in (one, other):
         await site.node.start()
-        site.node._first_and_last._sweeper._timer.cancel()  # type: ignore[union-attr] # the tests sweep
+        site.node._sweeper._timer.cancel()  # type: ignore[union-attr] # the tests sweep
     yield one, other
     for site in (one, other):
         await site.node.stop()
@@ -178,7 +178,7 @@ async def test_return_at_another_node_within_the_delay_tells_nothing(
     await one.join("A", "7", DELAYED)
     await one.leave("A", "7", DELAYED)
     await other.join("B", "7", DELAYED)
-    one.node._first_and_last.user_joins._gone(f"{len(ROOM)}:{ROOM}7")  # the delay is over
+    one.node._user_joins._gone(f"{len(ROOM)}:{ROOM}7")  # the delay is over
     await one.engine.lists.idle()
     await other.join("C", "8")
 

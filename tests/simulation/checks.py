@@ -18,14 +18,14 @@ from realtime.clients.client import Client
 from realtime.clients.commands.listening import Listener
 from realtime.engine.lists import Kind
 from realtime.transports.emulation.sessions import SharedSessions
-from realtime.transports.sockjs.application import KIND
+from realtime.transports.sockjs.framing import SOCKJS
 from tests.simulation import postgresql_kept
 
 if TYPE_CHECKING:
     from tests.simulation.members import NodeProcess
     from tests.simulation.scenario import Service
 
-CLAIM = f":owner:{KIND}.".encode()
+CLAIM = f":owner:{SOCKJS.transport}.".encode()
 """Only keys of claims on sessions have it."""
 INTERVAL = 0.5
 """Seconds between two looks during a run."""
@@ -57,7 +57,7 @@ def _check_memory(service: Service, member: NodeProcess, connection: Client | Li
     outbox = connection.outbox
     queued, backlog = outbox._batch.size, connection.transport.backlog
     service.judge.most_unsent = max(service.judge.most_unsent, queued + backlog)
-    if outbox._overflow is None:
+    if outbox.overflow is None:
         return  # it is closing: nothing is added
     most = outbox._most + outbox._reserved
     if queued > most or backlog > most:

@@ -25,7 +25,7 @@ from realtime.engine.redis.broker import RedisStreams
 from realtime.engine.redis.redis_bus import RedisBus
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.node.control import ControlHandler
-from realtime.node.feed import ChannelFeed, encode
+from realtime.node.feed import ChannelFeed
 from realtime.node.outbox import ClientOutbox
 from realtime.pending.models import Pending
 from realtime.pending.publications import publication_of
@@ -69,7 +69,7 @@ def _pushed_early() -> Iterator[None]:
 
     def publish(feed: ChannelFeed, publication: Publication) -> None:
         for client in feed._held:
-            client.push(encode(client.codec, feed.channel, publication))
+            client.push(client.codec.publication(feed.channel, publication))
         kept_back(feed, publication)
 
     with mock.patch.object(ChannelFeed, "publish_followed", publish):
@@ -218,7 +218,7 @@ def _applied_late() -> Iterator[None]:
 
     async def apply(handler: ControlHandler, message: Any) -> None:
         if (rest := handler._begin(message)) is not None:
-            handler._spawn(rest)
+            handler._context.spawn(rest)
 
     with mock.patch.object(ControlHandler, "apply", apply):
         yield

@@ -27,8 +27,6 @@ from realtime.clients.subscriptions import Subscribing
 from realtime.cluster.control import ServerSubscription
 from realtime.errors import Disconnect, DisconnectForced, Error, PermissionDenied
 from realtime.node.hooks import Handshake
-from realtime.node.node import Node
-from realtime.node.outbox import Transport
 from realtime.protocol import event_ids
 from realtime.protocol.messages import (
     SERVER_UNSUBSCRIBE,
@@ -40,7 +38,7 @@ from realtime.protocol.messages import (
     UnsubscribeReason,
 )
 from realtime.protocol.v2 import events
-from realtime.protocol.v2.events import EventCodec, EventCodecs, Part, Positions
+from realtime.protocol.v2.events import EventCodecs, Part, Positions
 from realtime.streams import recovery
 
 ID_BYTES = 8
@@ -60,10 +58,8 @@ class Listener(Client):
 
     __slots__ = ("_positions",)
 
-    def __init__(
-        self, node: Node, transport: Transport, codec: EventCodec, handshake: Handshake
-    ) -> None:
-        super().__init__(node, transport, codec, handshake)
+    def __post_init__(self, opening: Handshake) -> None:
+        super().__post_init__(opening)
         self.session.rules = LISTENING
         self._positions: Positions | None = None
 

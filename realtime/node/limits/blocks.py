@@ -26,7 +26,7 @@ from collections.abc import Mapping
 
 from realtime.cluster.context import Context
 from realtime.engine.limits import MAX_BLOCKED, NO_LIST, BlockList, ListVersion, SharedLimits
-from realtime.errors import DisconnectForced, EngineUnavailable, LimitExceeded
+from realtime.errors import DisconnectForced, LimitExceeded
 from realtime.node.hub import Hub
 from realtime.node.observer import Observer
 from realtime.protocol.messages import UserID
@@ -43,7 +43,7 @@ class Blocks:
     def __init__(
         self, context: Context, hub: Hub, limits: SharedLimits | None, observer: Observer
     ) -> None:
-        self._timers, self._outage = context.timers, context.outage
+        self._timers, self._context = context.timers, context
         self._hub = hub
         self._shared = limits
         self._observer = observer
@@ -141,10 +141,10 @@ class Blocks:
             return
         self._is_checking = True
         try:
-            await self._read(self._version)
-        except EngineUnavailable as error:
-            if self._outage.begins():
-                logger.warning("Could not look for blocked users, will retry: %s", error)
+            with self._context.logged(
+                logger.warning, "Could not look for blocked users, will retry: %s"
+            ):
+                await self._read(self._version)
         finally:
             self._is_checking = False
             self._timer.set(self._timers.now() + INTERVAL)

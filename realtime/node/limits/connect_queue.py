@@ -12,7 +12,7 @@ Invariant: while clients wait, or went on in this turn, `_next_turn` is due in t
 from __future__ import annotations
 
 import asyncio
-from collections import deque
+from collections import OrderedDict
 
 PER_TURN = 64
 """Clients that go on in one turn of the loop: some ten milliseconds of work. Fewer would cost
@@ -22,21 +22,19 @@ more turns, each with a look at every socket; a quarter of it takes a sixth more
 class ConnectQueue:
     """See the module. Belongs to an event loop."""
 
-    __slots__ = ("_gone", "_is_due", "_left", "_loop", "_waiting")
+    __slots__ = ("_is_due", "_left", "_loop", "_waiting")
 
     def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
         self._loop = loop
         self._left = PER_TURN
         """How many more may go on in this turn."""
         self._is_due = False
-        self._waiting: deque[asyncio.Future[None]] = deque()
-        self._gone = 0
-        """How many of these were cancelled."""
+        self._waiting: OrderedDict[asyncio.Future[None], None] = OrderedDict()
 
     @property
     def waiting(self) -> int:
         """How many wait for their turn."""
-        return len(self._waiting) - self._gone
+        return len(self._waiting)
 
     async def turn(self) -> None:
         """Wait for the turn of one client. Call it before each part of the work of connecting."""
@@ -47,21 +45,17 @@ class ConnectQueue:
             self._left -= 1
             return
         waiting = self._loop.create_future()
-        self._waiting.append(waiting)
+        self._waiting[waiting] = None
         try:
             await waiting
-        except asyncio.CancelledError:
-            if waiting.cancelled():  # otherwise its turn had come
-                self._gone += 1
-            raise
+        finally:
+            self._waiting.pop(waiting, None)
 
     def _next_turn(self) -> None:
         left = PER_TURN
         while left and self._waiting:
-            waiting = self._waiting.popleft()
-            if waiting.done():  # its task was cancelled
-                self._gone -= 1
-            else:
+            waiting, _ = self._waiting.popitem(last=False)
+            if not waiting.done():  # otherwise its task was cancelled
                 waiting.set_result(None)
                 left -= 1
         self._is_due = left < PER_TURN

@@ -96,8 +96,7 @@ class UserLimits:
 
     def closing(self, client: Subscriber) -> None:
         """Count a client no more, nor its subscriptions."""
-        if self._connections is not None and client.user:
-            self._connections.changed(client.user)
+        self.opened(client)
         self.count_channels(client)
 
     # subscriptions

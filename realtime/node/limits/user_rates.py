@@ -25,7 +25,6 @@ from weakref import WeakValueDictionary
 from realtime.cluster.context import Context
 from realtime.config.rates import ALL, Rate
 from realtime.engine.limits import Debt, SharedLimits
-from realtime.errors import EngineUnavailable
 from realtime.node.limits.command_rates import Spent, refuse
 from realtime.protocol.messages import Method, UserID
 
@@ -161,11 +160,11 @@ class UserRates:
             elapsed: seconds.
         """
         try:
-            for start in range(0, len(taken), DEBTS_PER_CALL):
-                await self._add(taken[start : start + DEBTS_PER_CALL], elapsed)
-        except EngineUnavailable as error:
-            if self._context.outage.begins():
-                logger.warning("Could not count the commands of users, will retry: %s", error)
+            with self._context.logged(
+                logger.warning, "Could not count the commands of users, will retry: %s"
+            ):
+                for start in range(0, len(taken), DEBTS_PER_CALL):
+                    await self._add(taken[start : start + DEBTS_PER_CALL], elapsed)
         finally:
             self._is_telling = False
 

@@ -20,7 +20,6 @@ from realtime.payload import escape
 from realtime.protocol import json_shapes
 from realtime.protocol.json_history import UInt64, checked_offset, first_history_request
 from realtime.protocol.json_shapes import (
-    ConnectShape,
     PublicationShape,
     SubscribeShape,
     client_info,
@@ -40,7 +39,6 @@ from realtime.protocol.messages import (
     HistoryResult,
     NoResult,
     Publication,
-    RefreshResult,
     Result,
     SubscribeRequest,
     SubscribeResult,
@@ -166,8 +164,6 @@ class JSONCodec(FirstGeneration):
                 shape = json_shapes.connect(result, self._subscribe_result)
             case HistoryResult(publications):
                 shape = {"publications": [self._kept(publication) for publication in publications]}
-            case RefreshResult(client, version, expires, ttl):
-                shape = ConnectShape(client=client, version=version, expires=expires, ttl=ttl)
             case _:
                 shape = json_shapes.plain(result)
         return escape(_encode(shape))

@@ -30,7 +30,7 @@ from realtime.protocol.messages import (
 from realtime.protocol.protobuf_frames import frame_message, split_frame
 from realtime.protocol.v1 import client_pb2
 from realtime.protocol.v1.numbers import ALL, FirstGeneration, PushType, to_command, to_since
-from realtime.protocol.v2.protobuf import FILL, REQUESTS, fill_info, raw
+from realtime.protocol.v2.protobuf import FILL, REQUESTS, fill_connect, fill_info
 
 
 def _connect_request(params: bytes) -> ConnectRequest:
@@ -101,12 +101,8 @@ class ProtobufCodec(FirstGeneration):
         match result:
             case SubscribeResult():
                 self._fill_subscribe_result(message, result)
-            case ConnectResult(client, version, expires, ttl, subs, data):
-                message.client, message.version = client, version
-                message.expires, message.ttl = expires, ttl
-                message.data = raw(data)
-                for channel, sub in (subs or {}).items():
-                    self._fill_subscribe_result(message.subs[channel], sub)
+            case ConnectResult():
+                fill_connect(message, result, self._fill_subscribe_result)
             case HistoryResult(publications):
                 message.publications.extend(map(self._kept, publications))
             case _:
@@ -131,10 +127,10 @@ class ProtobufCodec(FirstGeneration):
         return _push(PushType.PUBLICATION, channel, self._publication(publication))
 
     def join(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        return _presence_push(PushType.JOIN, channel, client_pb2.Join(), info)
+        return _presence_push(PushType.JOIN, channel, info)
 
     def leave(self, channel: ChannelName, info: ClientInfo) -> bytes:
-        return _presence_push(PushType.LEAVE, channel, client_pb2.Leave(), info)
+        return _presence_push(PushType.LEAVE, channel, info)
 
     def subscribed(self, channel: ChannelName, result: SubscribeResult) -> bytes:
         message = client_pb2.Sub(recoverable=result.recoverable)
@@ -152,11 +148,7 @@ def _push(kind: PushType, channel: ChannelName, message: Message) -> bytes:
     return frame_message(client_pb2.Reply(result=push.SerializeToString()).SerializeToString())
 
 
-def _presence_push(
-    kind: PushType,
-    channel: ChannelName,
-    message: client_pb2.Join | client_pb2.Leave,
-    info: ClientInfo,
-) -> bytes:
+def _presence_push(kind: PushType, channel: ChannelName, info: ClientInfo) -> bytes:
+    message = client_pb2.Join()  # a leave has the same fields
     fill_info(message.info, info)
     return _push(kind, channel, message)

@@ -17,7 +17,6 @@ from realtime.errors import Disconnect, DisconnectBadRequest, Error
 from realtime.payload import escape
 from realtime.protocol import json_shapes
 from realtime.protocol.json_shapes import (
-    ExpiryShape,
     PublicationShape,
     SubscribeShape,
     client_info,
@@ -37,6 +36,7 @@ from realtime.protocol.messages import (
     RefreshResult,
     Result,
     StreamPosition,
+    SubRefreshResult,
     SubscribeResult,
 )
 from realtime.protocol.v2 import codes
@@ -154,7 +154,7 @@ class JSONCodec(SecondGeneration):
         return self._encode_push(b"unsubscribe", channel, _Ending(code, reason))
 
     def refreshed(self, expires: bool, ttl: int) -> bytes:
-        return self._encode_push(b"refresh", None, ExpiryShape(expires, ttl))
+        return self._encode_push(b"refresh", None, SubRefreshResult(expires, ttl))
 
     def ping(self) -> bytes:
         return b"{}"
@@ -212,7 +212,7 @@ def _result(result: Result) -> object:
                 "offset": position.offset,
             }
         case RefreshResult(_, _, expires, ttl):
-            return ExpiryShape(expires, ttl)
+            return SubRefreshResult(expires, ttl)
         case _:
             return json_shapes.plain(result)
 

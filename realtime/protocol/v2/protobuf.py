@@ -68,12 +68,19 @@ def raw(payload: Payload | None) -> bytes:
 # filling messages in place is faster than making their parts and copying them
 
 
-def _fill_connect_result(message: client_pb2.ConnectResult, result: ConnectResult) -> None:
+def fill_connect(
+    message: Any, result: ConnectResult, fill_subscribe: Callable[[Any, SubscribeResult], None]
+) -> None:
+    """Fill in what both generations have."""
     message.client, message.version = result.client, result.version
     message.expires, message.ttl = result.expires, result.ttl
     message.data = raw(result.data)
     for channel, sub in (result.subs or {}).items():
-        _fill_subscribe_result(message.subs[channel], sub)
+        fill_subscribe(message.subs[channel], sub)
+
+
+def _fill_connect_result(message: client_pb2.ConnectResult, result: ConnectResult) -> None:
+    fill_connect(message, result, _fill_subscribe_result)
     message.ping, message.pong = result.ping, result.pong
     message.session, message.node, message.time = result.session, result.node, result.time
 
@@ -131,12 +138,8 @@ def _fill_rpc(message: client_pb2.RPCResult, result: RPCResult) -> None:
     message.data = raw(result.data)
 
 
-def _leave_empty(message: client_pb2.EmptyResult, result: EmptyResult) -> None:
-    pass
-
-
 FILL: Mapping[type[Struct], Callable[[Any, Any], None]] = {
-    EmptyResult: _leave_empty,
+    EmptyResult: _fill_fields,
     SubscribeResult: _fill_subscribe_result,
     ConnectResult: _fill_connect_result,
     RefreshResult: _fill_fields,
@@ -213,8 +216,19 @@ def _filter_node(message: client_pb2.FilterNode) -> FilterNode:
     )
 
 
-def _channel_request(params: bytes) -> ChannelRequest:
-    return ChannelRequest(client_pb2.ChannelRequest.FromString(params).channel)
+_PLAIN = ChannelRequest, RPCRequest, SendRequest, RefreshRequest, SubRefreshRequest
+"""Requests whose messages have their fields."""
+
+
+def _decoder(shape: type[Struct]) -> Callable[[bytes], Struct]:
+    parse = getattr(client_pb2, shape.__name__).FromString
+
+    def request(params: bytes) -> Struct:
+        message = parse(params)
+        values = [getattr(message, name) for name in shape.__struct_fields__]
+        return shape(*[Raw(value) if isinstance(value, bytes) else value for value in values])
+
+    return request
 
 
 def _publish_request(params: bytes) -> PublishRequest:
@@ -230,28 +244,12 @@ def _history_request(params: bytes) -> HistoryRequest:
     return HistoryRequest(message.channel, message.limit, since, message.reverse)
 
 
-def _rpc_request(params: bytes) -> RPCRequest:
-    message = client_pb2.RPCRequest.FromString(params)
-    return RPCRequest(message.method, Raw(message.data))
-
-
-def _sub_refresh_request(params: bytes) -> SubRefreshRequest:
-    message = client_pb2.SubRefreshRequest.FromString(params)
-    return SubRefreshRequest(message.channel, message.token)
-
-
 REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     ConnectRequest: _connect_request,
     SubscribeRequest: _subscribe_request,
-    ChannelRequest: _channel_request,
+    **{shape: _decoder(shape) for shape in _PLAIN},
     PublishRequest: _publish_request,
     HistoryRequest: _history_request,
-    RPCRequest: _rpc_request,
-    SendRequest: lambda params: SendRequest(Raw(client_pb2.SendRequest.FromString(params).data)),
-    RefreshRequest: lambda params: RefreshRequest(
-        client_pb2.RefreshRequest.FromString(params).token
-    ),
-    SubRefreshRequest: _sub_refresh_request,
     EmptyRequest: lambda params: EmptyRequest(),
 }
 """Request → decoder. But for connect, subscribe and history the first generation has the same."""

@@ -36,12 +36,10 @@ class Shown(Protocol):
     @property
     def auth_session(self) -> str | None:
         """The auth session; "" for none."""
-        ...
 
     @property
     def proofs(self) -> tuple[str, ...] | None:
         """See `Bearer`."""
-        ...
 
 
 class Bearer:

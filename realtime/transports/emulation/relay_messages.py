@@ -53,12 +53,15 @@ UNWATCHED_TIMEOUT = 2 * WATCH_INTERVAL + ANSWER_TIMEOUT
 """Seconds without Watch after which the owner gives up a remote receiver."""
 
 
-class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
-    """Question: let this receiver take the frames of a session. The answer is a bool."""
-
+class _OfReceiver(msgspec.Struct, frozen=True, array_like=True):
     session: str
     receiver: int
     """Its number at the relay node."""
+
+
+class Attach(_OfReceiver, frozen=True, tag="attach"):
+    """Question: let this receiver take the frames of a session. The answer is a bool."""
+
     limit: int
     """Bytes of frames after which it is full; 0: after one frame."""
     auth_session: str | None = None
@@ -67,25 +70,16 @@ class Attach(msgspec.Struct, frozen=True, tag="attach", array_like=True):
     """See `owning_client.Bearer`; None as above."""
 
 
-class WatchReceiver(msgspec.Struct, frozen=True, tag="watch", array_like=True):
+class WatchReceiver(_OfReceiver, frozen=True, tag="watch"):
     """Question: is this receiver attached to the session? The answer is a bool."""
 
-    session: str
-    receiver: int
 
-
-class Detach(msgspec.Struct, frozen=True, tag="detach", array_like=True):
+class Detach(_OfReceiver, frozen=True, tag="detach"):
     """Frames that a receiver took did not reach its peer, or may not have."""
 
-    session: str
-    receiver: int
 
-
-class Release(msgspec.Struct, frozen=True, tag="release", array_like=True):
+class Release(_OfReceiver, frozen=True, tag="release"):
     """The relay node stops: end the response in order."""
-
-    session: str
-    receiver: int
 
 
 class Deliver(msgspec.Struct, frozen=True, tag="deliver", array_like=True):

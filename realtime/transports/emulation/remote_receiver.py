@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable
+from dataclasses import InitVar, dataclass, field
 
 from realtime.cluster.direct import NodeID
 from realtime.errors import EngineUnavailable
@@ -26,35 +27,27 @@ FindSession = Callable[[str], Awaitable[EmulatedSession | None]]
 """Returns the session of this name at this node, once no claim on it is under way."""
 
 
+@dataclass(eq=False, repr=False)
 class RemoteReceiver:
     """A receiver whose response is written by a relay node. See `FrameReceiver`."""
 
-    def __init__(
-        self,
-        receivers: RemoteReceivers,
-        session: EmulatedSession,
-        relay_node: NodeID,
-        message: Attach,
-    ) -> None:
-        """
-        Args:
-            receivers: those of this node, which hold this one until its end.
-            message: the question of the relay node.
-        """
-        self._receivers = receivers
-        self._node = receivers.node
-        self._link = receivers.link
-        self._session = session
-        self._relay_node = relay_node
-        self._number = message.receiver
-        self._room = message.limit
-        self._polls = message.limit == 0
-        self._frames: list[bytes] = []
-        self._written = 0
-        """Number of the next Written message."""
-        self._is_sending = False
+    _receivers: RemoteReceivers
+    """All of this node; they hold this one until its end."""
+    _session: EmulatedSession
+    _relay_node: NodeID
+    _attach: InitVar[Attach]
+    """The question of the relay node."""
+    finishing: bool = False
+    _written: int = 0
+    """Number of the next Written message."""
+    _is_sending: bool = False
+    _frames: list[bytes] = field(default_factory=list)
+
+    def __post_init__(self, attach: Attach) -> None:
+        self._node, self._link = self._receivers.node, self._receivers.link
+        self._number, self._room = attach.receiver, attach.limit
+        self._polls = attach.limit == 0
         self._unwatched = self._node.timers.timer(lambda: self.end(interrupted=True))
-        self.finishing = False
         self.watched()
 
     def write(self, frame: bytes) -> None:

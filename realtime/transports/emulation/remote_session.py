@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import count
 
 from realtime.cluster.direct import NodeID
@@ -34,6 +35,7 @@ class SessionGoneError(Exception):
     """The owner does not have the session. With a cause: the owner did not answer."""
 
 
+@dataclass(eq=False, repr=False)
 class RelayedResponse:
     """A response that a session of another node writes to.
 
@@ -42,19 +44,13 @@ class RelayedResponse:
 
     id = ""
 
-    def __init__(
-        self, receiver: FrameReceiver, framing: Framing, release: Callable[[], None]
-    ) -> None:
-        """
-        Args:
-            release: asks the owner to end the response.
-        """
-        self._receiver = receiver
-        self._framing = framing
-        self._release = release
-        self._written = 0
-        """Number of the next Written message."""
-        self.is_interrupted = False
+    _receiver: FrameReceiver
+    _framing: Framing
+    _release: Callable[[], None]
+    """Asks the owner to end the response."""
+    _written: int = 0
+    """Number of the next Written message."""
+    is_interrupted: bool = False
 
     def written(self, message: WrittenFrames) -> None:
         """Write the frames of the owner."""
@@ -81,16 +77,15 @@ class RelayedResponse:
             self._receiver.finish()
 
 
+@dataclass(eq=False, repr=False)
 class Relay:
     """What the remote sessions of one node share."""
 
-    def __init__(self, node: Node, link: RelayLink, framing: Framing) -> None:
-        self.node = node
-        self.link = link
-        self.framing = framing
-        self.responses: dict[int, RelayedResponse] = {}
-        """The relayed responses, by the numbers that owners know."""
-        self.numbers = count(1)
+    node: Node
+    link: RelayLink
+    framing: Framing
+    responses: dict[int, RelayedResponse] = field(default_factory=dict)
+    numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def on_written(self, message: WrittenFrames) -> None:
         response = self.responses.get(message.receiver)
@@ -98,26 +93,22 @@ class Relay:
             response.written(message)
 
 
+@dataclass(eq=False, repr=False)
 class RemoteSession:
     """A session of another node, as one request sees it. See `AnySession`."""
 
-    def __init__(
-        self, relay: Relay, owner: NodeID, name: str, bearer: Bearer, began: float
-    ) -> None:
-        """
-        Args:
-            relay: of this node.
-            bearer: the request.
-            began: when the request came, as the node's event loop counts.
-        """
-        self._relay = relay
-        self._owner = owner
-        self._name = name
-        self._number = next(relay.numbers)
+    _relay: Relay
+    _owner: NodeID
+    _name: str
+    _bearer: Bearer
+    """The request."""
+    _began: float
+    """When the request came, as the node's event loop counts."""
+    _watching: asyncio.Task[None] | None = None
+
+    def __post_init__(self) -> None:
+        self._number = next(self._relay.numbers)
         """Names the response of the request to the owner."""
-        self._bearer = bearer
-        self._began = began
-        self._watching: asyncio.Task[None] | None = None
 
     async def attach(self, receiver: SessionResponse) -> None:
         """Let the session write to a receiver.

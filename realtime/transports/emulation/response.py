@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from realtime.transports.asgi import Exchange, Headers
@@ -28,15 +28,12 @@ class FrameReceiver(Protocol):
 
     def write(self, frame: bytes) -> None:
         """Take a frame. Never waits."""
-        ...
 
     def finish(self) -> None:
         """End the response when the frames that it took have been sent."""
-        ...
 
     async def is_there(self) -> bool:
         """Return whether the peer still reads. If not, the receiver takes no more frames."""
-        ...
 
 
 @dataclass(frozen=True)
@@ -56,29 +53,22 @@ class ResponseFormat:
         return self.limit > 0
 
 
+@dataclass(eq=False, repr=False)
 class SessionResponse:
     """The response of this process to a request. See `FrameReceiver`."""
 
-    def __init__(
-        self,
-        exchange: Exchange,
-        response_format: ResponseFormat,
-        headers: Headers,
-        is_stopping: Callable[[], bool] = lambda: False,
-    ) -> None:
-        """
-        Args:
-            is_stopping: returns whether the node is closing its clients.
-        """
-        self._exchange = exchange
-        self._format = response_format
-        self._headers = headers
-        self._chunks: list[bytes] = [response_format.prelude] if response_format.prelude else []
-        self._size = 0
-        self._wake = asyncio.Event()
-        self._is_stopping = is_stopping
-        self._last_frame_timeout: asyncio.TimerHandle | None = None
-        self.finishing = False
+    _exchange: Exchange
+    _format: ResponseFormat
+    _headers: Headers
+    _is_stopping: Callable[[], bool] = lambda: False
+    """Returns whether the node is closing its clients."""
+    finishing: bool = False
+    _size: int = 0
+    _last_frame_timeout: asyncio.TimerHandle | None = None
+    _wake: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self) -> None:
+        self._chunks = [self._format.prelude] if self._format.prelude else []
 
     @property
     def limit(self) -> int:

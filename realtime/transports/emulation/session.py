@@ -53,7 +53,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, InitVar, dataclass, field
 from typing import Protocol
 
 from realtime.clients.client import Client
@@ -82,7 +82,8 @@ class Framing:
     """What a session writes. Each member is one frame, or makes one."""
 
     transport: str
-    """Name of the transport of its clients, see `outbox.Transport.name`."""
+    """Name of the transport of its clients, see `outbox.Transport.name`. It names the sessions in
+    claims and relay messages, too, so that nodes of all versions must use it."""
     open: bytes
     """The first frame of a session; b"" for none."""
     heartbeat: bytes
@@ -102,7 +103,6 @@ class AnySession(Protocol):
 
     def detach(self, receiver: FrameReceiver, *, interrupted: bool) -> None:
         """Take a receiver off. `interrupted`: frames that it took may not have been sent."""
-        ...
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
         """Take frames that the client sent.
@@ -110,54 +110,45 @@ class AnySession(Protocol):
         Returns:
             Whether the session took them; False after its end.
         """
-        ...
 
 
+@dataclass(eq=False, repr=False)
 class EmulatedSession:
     """A session of this node. See `outbox.Transport` and `AnySession`."""
 
     session = ""
     ends_with_push = False
 
-    def __init__(
-        self,
-        node: Node,
-        framing: Framing,
-        handshake: Handshake,
-        *,
-        heartbeat_delay: float,
-        ended: Callable[[], None],
-        forget: Callable[[], None],
-        owner: Owner = ANYONE,
-    ) -> None:
-        """
-        Args:
-            owner: whom the session belongs to.
-            heartbeat_delay: seconds after which a quiet stream gets a heartbeat; 0 for never.
-            ended: called when the session ends.
-            forget: called when requests need not find the session any more.
-        """
-        self.name = framing.transport
+    _node: InitVar[Node]
+    _framing: Framing
+    _handshake: InitVar[Handshake]
+    _: KW_ONLY
+    ended: Callable[[], None]
+    """Called when the session ends."""
+    forget: Callable[[], None]
+    """Called when requests need not find the session any more."""
+    owner: Owner = ANYONE
+    """Whom the session belongs to."""
+    ready: bool = False
+    _receiver: FrameReceiver | None = None
+    """The receiver that takes the next frame, or that took the last one."""
+    _receivers: set[FrameReceiver] = field(default_factory=set)
+    """All that are attached: besides it, full ones whose responses are on their way."""
+    _has_opened: bool = False
+    """Whether the open frame was written."""
+    _last: bytes | None = None
+    """The last frame, once the session has ended."""
+    _last_written: asyncio.Event = field(default_factory=asyncio.Event)
+
+    def __post_init__(self, node: Node, handshake: Handshake) -> None:
+        self.name = self._framing.transport
         self._timers = node.timers
-        self._framing = framing
-        self._form = framing.messages
-        self._ended = ended
-        self._forget = forget
-        self._owner = owner
-        self._receiver: FrameReceiver | None = None
-        """The receiver that takes the next frame, or that took the last one."""
-        self._receivers: set[FrameReceiver] = set()
-        """All that are attached: besides it, full ones whose responses are on their way."""
-        self._has_opened = False
-        """Whether the open frame was written."""
-        self._last: bytes | None = None
-        """The last frame, once the session has ended."""
-        self._last_written = asyncio.Event()
-        self._heartbeat_delay = heartbeat_delay if framing.heartbeat else 0
+        self._form = self._framing.messages
+        delay = node.config.sockjs_heartbeat_delay
+        self._heartbeat_delay = delay if self._framing.heartbeat else 0
         self._heartbeat = node.timers.timer(self._beat)
         self._timeout = node.timers.timer(self._timed_out)
         self._timeout.set(self._timers.now() + SESSION_TIMEOUT)
-        self.ready = False
         self._client: Client | None = Client(node, self, node.codecs.json, handshake)
         self._incoming = IncomingFrames(Dispatcher(self._client), node.spawn)
 
@@ -165,7 +156,7 @@ class EmulatedSession:
 
     def is_of(self, request: Shown) -> bool:
         """Return whether a request may use the session: it is of its client, or it has ended."""
-        return self._last is not None or self._owner.sent(request)
+        return self._last is not None or self.owner.sent(request)
 
     async def attach(self, receiver: FrameReceiver) -> None:
         """Write to a receiver from now on, unless it ends before that.
@@ -273,7 +264,7 @@ class EmulatedSession:
         self._timeout.set(self._timers.now() + SESSION_TIMEOUT)
         if self._client is not None:
             self._client.close(None)  # without effect if the client closes the session
-        self._ended()
+        self.ended()
 
     def _write_last(self, receiver: FrameReceiver, last: bytes) -> None:
         receiver.write(last)
@@ -285,4 +276,4 @@ class EmulatedSession:
             self._end(self._framing.close(*ABANDONED))
         self._timeout.cancel()
         self._client = None
-        self._forget()
+        self.forget()

@@ -44,14 +44,9 @@ from realtime.transports.emulation.session import (
 class Sessions:
     """The sessions of a node that no other node knows. Belongs to its event loop."""
 
-    def __init__(self, node: Node, framing: Framing, heartbeat_delay: float) -> None:
-        """
-        Args:
-            heartbeat_delay: see `EmulatedSession`.
-        """
+    def __init__(self, node: Node, framing: Framing) -> None:
         self._node = node
         self._framing = framing
-        self._heartbeat_delay = heartbeat_delay
         self._sessions: dict[str, EmulatedSession] = {}
 
     async def attach(self, name: str, receiver: SessionResponse, bearer: Bearer) -> AnySession:
@@ -89,7 +84,6 @@ class Sessions:
             self._node,
             self._framing,
             bearer.handshake,
-            heartbeat_delay=self._heartbeat_delay,
             ended=lambda: self._ended(name),
             forget=lambda: self._forget(name),
             owner=bearer.begin(),
@@ -106,17 +100,10 @@ class Sessions:
 class SharedSessions(Sessions):
     """The sessions of a node, and those of other nodes whose requests come to it."""
 
-    def __init__(
-        self, node: Node, cluster: Cluster, framing: Framing, heartbeat_delay: float, kind: str
-    ) -> None:
-        """
-        Args:
-            cluster: the node's cluster.
-            kind: names these sessions in claims and relay messages; the same at all nodes.
-        """
-        super().__init__(node, framing, heartbeat_delay)
-        self._claims = Claims(node, cluster, kind)
-        self._link = RelayLink(node, kind)
+    def __init__(self, node: Node, framing: Framing, cluster: Cluster) -> None:
+        super().__init__(node, framing)
+        self._claims = Claims(node, cluster, framing.transport)
+        self._link = RelayLink(node, framing.transport)
         self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
         self._relay = Relay(node, self._link, framing)
         self._link.on_message(self._on_message)
@@ -208,8 +195,8 @@ class SharedSessions(Sessions):
         return None
 
 
-def open_sessions(node: Node, framing: Framing, heartbeat_delay: float, kind: str) -> Sessions:
-    """Return an empty registry of sessions for a node. Args: see `SharedSessions`."""
+def open_sessions(node: Node, framing: Framing) -> Sessions:
+    """Return an empty registry of sessions for a node."""
     if node.cluster is not None:
-        return SharedSessions(node, node.cluster, framing, heartbeat_delay, kind)
-    return Sessions(node, framing, heartbeat_delay)
+        return SharedSessions(node, framing, node.cluster)
+    return Sessions(node, framing)

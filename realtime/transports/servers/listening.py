@@ -12,7 +12,7 @@ import os
 import socket
 import stat
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 LISTEN_BACKLOG = 1024
@@ -39,16 +39,12 @@ def listen_on_port(host: str, port: int) -> socket.socket:
         family, kind, protocol, _, address = socket.getaddrinfo(
             host, port, type=socket.SOCK_STREAM, flags=socket.AI_PASSIVE
         )[0]
-        listener = socket.socket(family, kind, protocol)
+        with _listening(socket.socket(family, kind, protocol)) as listener:
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind(address)
     except (OSError, UnicodeError) as error:
         raise CannotListen(f"cannot listen on port {port} of {host}: {error}") from None
-    try:
-        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        listener.bind(address)
-        return _listen(listener)
-    except OSError as error:
-        listener.close()
-        raise CannotListen(f"cannot listen on port {port} of {host}: {error}") from None
+    return listener
 
 
 def listen_at_path(path: Path, mode: int = UNIX_MODE) -> socket.socket:
@@ -61,33 +57,25 @@ def listen_at_path(path: Path, mode: int = UNIX_MODE) -> socket.socket:
         CannotListen: another process listens there, the file is no socket, or the directory cannot
             be used.
     """
-    listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:
-        with _locked(path.parent):
+        with _locked(path.parent), _listening(socket.socket(socket.AF_UNIX)) as listener:
             _remove_stale(path)
             mask = os.umask(0o777 & ~mode)
             try:
                 listener.bind(str(path))
             finally:
                 os.umask(mask)
-            return _listen(listener)
     except OSError as error:
-        listener.close()
         raise CannotListen(f"cannot listen at {path}: {error}") from None
-    except CannotListen:
-        listener.close()
-        raise
+    return listener
 
 
 def remove_path(path: Path, listener: socket.socket) -> None:
     """Remove the file of a socket that listens no more, unless it is another process's by now."""
     listener.close()
-    try:
-        with _locked(path.parent):
-            if not _answers(path):
-                path.unlink()
-    except (OSError, CannotListen):
-        pass  # it is stale, and replaced at the next start
+    with suppress(OSError), _locked(path.parent):  # a stale one is replaced later
+        if not _answers(path):
+            path.unlink()
 
 
 def name_of(listener: socket.socket) -> str:
@@ -99,10 +87,16 @@ def name_of(listener: socket.socket) -> str:
     return f"TCP address [{host}]:{port}" if ":" in host else f"TCP address {host}:{port}"
 
 
-def _listen(listener: socket.socket) -> socket.socket:
-    listener.listen(LISTEN_BACKLOG)
-    listener.setblocking(False)
-    return listener
+@contextmanager
+def _listening(listener: socket.socket) -> Iterator[socket.socket]:
+    """Bind the socket in this block. It listens from the end on, or is closed after a failure."""
+    try:
+        yield listener
+        listener.listen(LISTEN_BACKLOG)
+        listener.setblocking(False)
+    except BaseException:
+        listener.close()
+        raise
 
 
 @contextmanager

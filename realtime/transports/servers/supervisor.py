@@ -34,9 +34,8 @@ import signal
 import socket
 import sys
 import time
-from collections.abc import Coroutine, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack, suppress
-from typing import Any
 
 from realtime.transports.servers.listening import name_of
 
@@ -205,11 +204,7 @@ class Supervisor:
         """Give a place to a worker that serves, and watch it."""
         self._workers[place] = worker
         logger.info("Worker %d serves", worker.process.pid)
-        self._run(self._watch(place, worker))
-
-    def _run(self, work: Coroutine[Any, Any, None]) -> None:
-        """Run a coroutine in the background, until the supervisor stops."""
-        task = asyncio.create_task(work)
+        task = asyncio.create_task(self._watch(place, worker))
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
 

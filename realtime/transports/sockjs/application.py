@@ -19,6 +19,7 @@ import random
 import re
 from collections.abc import Awaitable, Callable
 from email.utils import formatdate
+from functools import partial
 from time import time
 
 import msgspec
@@ -73,9 +74,6 @@ UNBUFFERED = (b"x-accel-buffering", b"no")
 LARGE_BYTES = 64 * 1024
 """A larger body is decoded in a thread: escapes in forms and in broken JSON take a while."""
 
-KIND = "sockjs"
-"""Names SockJS sessions in claims and relay messages. Nodes of all versions use it."""
-
 _IFRAME = re.compile(r"/iframe[-0-9a-z_.]*\.html")
 _SESSION = re.compile(r"/[^/.]+/(?P<session>[^/.]{1,128})/(?P<transport>[a-z_]+)")
 """Below the prefix. Longer session names are rejected."""
@@ -98,7 +96,7 @@ class SockJS:
             size_limit: largest body of a request in bytes; None for no limit.
         """
         self._size_limit = size_limit
-        self._sessions = PerNode(_open_sessions)
+        self._sessions = PerNode(partial(open_sessions, framing=framing.SOCKJS))
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send)
@@ -118,10 +116,6 @@ class SockJS:
             await exchange.respond(405, headers=[(b"allow", allowed.encode())])
         else:
             await exchange.respond(*NOT_FOUND, TEXT)
-
-
-def _open_sessions(node: Node) -> Sessions:
-    return open_sessions(node, framing.SOCKJS, node.config.sockjs_heartbeat_delay, KIND)
 
 
 class SockJSRequest:

@@ -4,7 +4,8 @@
     GET|POST /connection/sse      ─►
     POST /emulation               ─► sessions ─► the stream that the body names, at any node
 
-application   the routes, and what each request gets
+application   the routes
+request       what each request gets
 first_frame   who may begin, and the frame in a query
 formats       how frames stand in a response
 transport     sends them: the client's transport

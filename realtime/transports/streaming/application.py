@@ -23,7 +23,6 @@ from realtime.config import origins
 from realtime.config.options import Config
 from realtime.errors import EngineUnavailable
 from realtime.node.hooks import Handshake
-from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
 from realtime.protocol.v2.emulation import decode_emulation_request
 from realtime.protocol.v2.events import EventCodecs
@@ -43,8 +42,6 @@ from realtime.transports.handshake import (
     cors,
     has_too_many_headers,
     may_use,
-    request_handshake,
-    respond_later,
 )
 from realtime.transports.per_node import PerNode
 from realtime.transports.servers import daphne, uvicorn
@@ -58,22 +55,22 @@ from realtime.transports.streaming.first_frame import (
     is_connect_request,
 )
 from realtime.transports.streaming.formats import (
-    BINARY,
     EVENTS,
     HTTP_STREAM,
     HTTP_STREAM_BINARY,
     SSE,
     UNI_HTTP_STREAM,
     UNI_SSE,
+    UNIDIRECTIONAL,
     Format,
 )
-from realtime.transports.streaming.response import STREAM_HEADERS
+from realtime.transports.streaming.request import (
+    BODY_MAX_BYTES,
+    STREAM_HEADERS,
+    TEXT,
+    StreamRequest,
+)
 from realtime.transports.streaming.sessions import StreamSessions
-
-TEXT = "text/plain; charset=utf-8"
-
-BODY_MAX_BYTES = 65536
-"""Largest body of a request."""
 
 EVENTS_PATH = "/connection/events"
 EMULATION_PATH = "/emulation"
@@ -87,58 +84,7 @@ HEADERS_TOO_LARGE = 431, b"Request Header Fields Too Large\n"
 SECRETS = event_request.SECRETS | {KEY}
 """Fields of a query that may hold a token."""
 
-UNIDIRECTIONAL = UNI_HTTP_STREAM, UNI_SSE
-"""Whose first frame is a connect request, and the only one."""
-
-Endpoint = Callable[["StreamRequest"], Awaitable[None]]
-
-
-class StreamRequest:
-    """One request, and what is needed to answer it."""
-
-    def __init__(
-        self,
-        node: Node,
-        sessions: StreamSessions,
-        codecs: EventCodecs,
-        exchange: Exchange,
-        query: bytes,
-    ) -> None:
-        self.node = node
-        self.sessions = sessions
-        self.codecs = codecs
-        self.exchange = exchange
-        self.scope = exchange.scope
-        self.is_binary = header(self.scope, b"content-type") == BINARY
-        self.query = query
-        """The query string, which the scope may not have any more."""
-
-    def cors(self) -> Headers:
-        """Return the headers for the page that sent the request; its origin is allowed."""
-        return cors(self.scope, header(self.scope, b"origin") or "")
-
-    async def respond(self, status: int, body: bytes = b"", headers: Headers = ()) -> None:
-        """Respond at once."""
-        content_type = TEXT if body else None
-        await self.exchange.respond(status, body, content_type, [*self.cors(), *headers])
-
-    async def body(self) -> bytes | None:
-        """Return the body; None if the request was refused because of it, or has ended."""
-        body = await self.exchange.body(BODY_MAX_BYTES)
-        if body is None:
-            await self.respond(*self.exchange.refusal)
-        return body
-
-    async def admitted(self, response_format: Format) -> Handshake | None:
-        """Return the handshake of a connection that the process takes; None after a refusal."""
-        format_name = "protobuf" if response_format.binary else "json"
-        opening = request_handshake(self.node, self.scope, response_format.transport, format_name)
-        try:
-            await self.node.admission.take_turn(opening.address)
-        except NotAdmitted as refused:
-            await respond_later(self.exchange, refused, self.cors())
-            return None
-        return opening
+Endpoint = Callable[[StreamRequest], Awaitable[None]]
 
 
 class Streaming:
@@ -226,29 +172,25 @@ def _by_query(response_format: Format) -> Endpoint:
 async def _serve(
     request: StreamRequest, response_format: Format, opening: Handshake, first_frame: bytes
 ) -> None:
-    node, exchange, headers = request.node, request.exchange, request.cors()
-    is_unidirectional = response_format in UNIDIRECTIONAL
-    if is_unidirectional and node.config.uni_error_mode:
-        await receivers.serve(node, exchange, response_format, opening, first_frame, headers)
-        return
-    sessions = None if is_unidirectional else request.sessions
-    await response.serve(node, sessions, exchange, response_format, opening, first_frame, headers)
+    serve = response.serve
+    if response_format in UNIDIRECTIONAL and request.node.config.uni_error_mode:
+        serve = receivers.serve
+    await serve(request, response_format, opening, first_frame)
 
 
 # listeners
 
 
 async def _events(request: StreamRequest) -> None:
-    cors_headers = request.cors()
     try:
         wanted = event_request.read(request.scope, request.query)
     except event_request.BadListenRequest as error:
         answer = deferred.refusal(400, errors.BadRequest.code, f"bad request: {error}")
-        await deferred.respond(request.exchange, answer, cors_headers)
+        await deferred.respond(request, answer)
     except event_request.Over:
-        await deferred.respond(request.exchange, events.OVER, cors_headers)
+        await deferred.respond(request, events.OVER)
     else:
-        await events.serve(request.node, request.codecs, request.exchange, wanted, cors_headers)
+        await events.serve(request, wanted)
 
 
 def response_when_away(scope: Scope, config: Config) -> tuple[Response, Headers]:

@@ -20,10 +20,8 @@ from realtime.clients.client import Client
 from realtime.errors import Disconnect, DisconnectServerError, Error
 from realtime.payload import escape
 from realtime.protocol.messages import ChannelName
-from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.streaming.formats import Format
-from realtime.transports.streaming.response import STREAM_HEADERS
-from realtime.transports.streaming.sessions import new_session
+from realtime.transports.streaming.request import StreamRequest
 from realtime.transports.streaming.transport import StreamTransport
 
 Answer: TypeAlias = tuple[int, bytes]
@@ -41,20 +39,17 @@ class DeferredTransport(StreamTransport):
 
     def __init__(
         self,
-        exchange: Exchange,
+        request: StreamRequest,
         response_format: Format,
-        headers: Headers,
         answer_of_close: Callable[[int, str], Answer],
     ) -> None:
         """
         Args:
-            headers: of the response, besides those that every stream has.
             answer_of_close: returns the answer to a client that is closed before it is served.
         """
-        super().__init__(exchange.send, response_format, new_session())
-        self._exchange = exchange
+        super().__init__(request.exchange, response_format)
+        self._request = request
         self._format = response_format
-        self._headers = headers
         self._answer_of_close = answer_of_close
         self.ready = False
         self.has_begun = False
@@ -70,19 +65,14 @@ class DeferredTransport(StreamTransport):
         self.has_begun = True
         self._beginning = beginning = asyncio.Event()
         try:
-            headers = [*STREAM_HEADERS, *self._headers]
-            await self._exchange.begin(self._format.content_type, headers)
-            await self._exchange.write(self.opening())
+            await self._exchange.begin(self._format.content_type, self._request.stream_headers)
+            await self._exchange.write(self._format.opening)
         finally:
             self._beginning = None
             beginning.set()
         self.ready = True
         if self._on_ready is not None:
             self._on_ready()
-
-    def opening(self) -> bytes:
-        """Return the bytes before the first message."""
-        return self._format.opening
 
     def refuse(self, answer: Answer) -> None:
         """End the request with an answer that is no stream. The first answer counts."""
@@ -107,7 +97,7 @@ class DeferredTransport(StreamTransport):
 
     async def respond(self, answer: Answer) -> None:
         """Send an answer that is no stream."""
-        await respond(self._exchange, answer, self._headers)
+        await respond(self._request, answer)
 
     def fail(self, client: Client, why: Error | Disconnect, answer: Answer) -> None:
         """End a client that is not served: by `answer`, or by `why` if its stream has begun.
@@ -125,13 +115,13 @@ class DeferredTransport(StreamTransport):
             client.close(None, code=why.code)
 
 
-async def respond(exchange: Exchange, answer: Answer, headers: Headers) -> None:
+async def respond(request: StreamRequest, answer: Answer) -> None:
     """Answer a request at once."""
     status, body = answer
-    fields = [NO_STORE, *headers]
+    fields = [NO_STORE, *request.cors]
     if status == 401:
         fields.append(NEEDS_TOKEN)
-    await exchange.respond(status, body, JSON, fields)
+    await request.exchange.respond(status, body, JSON, fields)
 
 
 def refusal(status: int, code: int, message: str, channel: ChannelName | None = None) -> Answer:

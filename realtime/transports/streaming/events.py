@@ -14,6 +14,8 @@ docs/protocol.md, 17.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from realtime.clients.commands.listening import ChannelRefused, Listener, ListenRequest, listen
 from realtime.errors import (
     BadRequest,
@@ -26,15 +28,13 @@ from realtime.errors import (
     TokenExpired,
 )
 from realtime.node.limits.admission import NotAdmitted
-from realtime.node.node import Node
 from realtime.protocol.messages import ChannelName
 from realtime.protocol.v2 import codes
 from realtime.protocol.v2.events import RETRY, RETRY_LATER, EventCodecs, retry
-from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.handshake import request_handshake
 from realtime.transports.streaming.deferred import Answer, DeferredTransport, refusal
 from realtime.transports.streaming.formats import EVENTS
-from realtime.transports.streaming.response import STREAM_HEADERS
+from realtime.transports.streaming.request import StreamRequest
 
 _STATUSES = {
     BadRequest.code: 400,
@@ -54,44 +54,31 @@ OVER: Answer = (410, b'{"error":{"code":410,"message":"this listener was ended"}
 class EventsTransport(DeferredTransport):
     """The transport of a listener."""
 
-    def __init__(self, exchange: Exchange, headers: Headers) -> None:
-        super().__init__(exchange, EVENTS, headers, _answer_of_close)
-
-    def opening(self) -> bytes:
-        return retry(*RETRY)
+    def __init__(self, request: StreamRequest) -> None:
+        super().__init__(request, replace(EVENTS, opening=retry(*RETRY)), _answer_of_close)
 
     async def respond(self, answer: Answer) -> None:
         status, body = answer
         if status == 200:
-            headers = [*STREAM_HEADERS, *self._headers]
+            headers = self._request.stream_headers
             await self._exchange.respond(200, body, EVENTS.content_type, headers)
         else:
             await super().respond(answer)
 
 
-async def serve(
-    node: Node,
-    codecs: EventCodecs,
-    exchange: Exchange,
-    request: ListenRequest,
-    headers: Headers,
-) -> None:
-    """Serve a listener until either side ends the response.
-
-    Args:
-        headers: of the response, besides those that every stream has.
-    """
-    handshake = request_handshake(node, exchange.scope, EVENTS.transport)
-    transport = EventsTransport(exchange, headers)
+async def serve(request: StreamRequest, wanted: ListenRequest) -> None:
+    """Serve a listener until either side ends the response."""
+    node, codecs = request.node, request.codecs
+    handshake = request_handshake(node, request.scope, EVENTS.transport)
+    transport = EventsTransport(request)
     try:
         await node.admission.take_turn(handshake.address)
     except NotAdmitted:
         await transport.respond(come_back())
         return
-    listener = Listener(node, transport, codecs.shared(request.is_text), handshake)
-    transport.when_ready(listener.outbox.ready)
-    node.spawn(_listen(listener, transport, request, codecs))
-    await transport.serve(exchange, listener)
+    listener = Listener(node, transport, codecs.shared(wanted.is_text), handshake)
+    node.spawn(_listen(listener, transport, wanted, codecs))
+    await transport.serve(listener)
 
 
 def come_back() -> Answer:

@@ -46,6 +46,8 @@ SSE = Format(
 
 UNI_HTTP_STREAM = replace(HTTP_STREAM, transport="uni_http_stream")
 UNI_SSE = replace(SSE, transport="uni_sse")
+UNIDIRECTIONAL = UNI_HTTP_STREAM, UNI_SSE
+"""Whose first frame is a connect request, and the only one."""
 
 # its frames are events already
 EVENTS = replace(SSE, transport="events", event=_chunk_of(attrgetter("data")), opening=b"")

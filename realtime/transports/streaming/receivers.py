@@ -23,12 +23,11 @@ from realtime.errors import (
     TooManyRequests,
 )
 from realtime.node.hooks import Handshake
-from realtime.node.node import Node
 from realtime.protocol.messages import Command, ConnectRequest, Method
 from realtime.protocol.v2 import codes
-from realtime.transports.asgi import Exchange, Headers
 from realtime.transports.streaming.deferred import Answer, DeferredTransport, refusal
 from realtime.transports.streaming.formats import Format
+from realtime.transports.streaming.request import StreamRequest
 
 _STATUSES = {
     InternalError.code: 500,
@@ -50,25 +49,19 @@ _STATUSES = {
 
 
 async def serve(
-    node: Node,
-    exchange: Exchange,
-    response_format: Format,
-    opening: Handshake,
-    first_frame: bytes,
-    headers: Headers,
+    request: StreamRequest, response_format: Format, opening: Handshake, first_frame: bytes
 ) -> None:
     """Serve a unidirectional client until either side ends the response.
 
     Args:
         opening: of the connection, which the process has taken.
         first_frame: its connect request.
-        headers: of the response, besides those that every stream has.
     """
-    transport = DeferredTransport(exchange, response_format, headers, _answer_of_close)
+    node = request.node
+    transport = DeferredTransport(request, response_format, _answer_of_close)
     client = Client(node, transport, node.codecs.unidirectional, opening)
-    transport.when_ready(client.outbox.ready)
     node.spawn(_connect(client, transport, first_frame))
-    await transport.serve(exchange, client)
+    await transport.serve(client)
 
 
 async def _connect(client: Client, transport: DeferredTransport, first_frame: bytes) -> None:

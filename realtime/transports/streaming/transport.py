@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine
-from typing import Any, Protocol
+from collections.abc import Awaitable
+from typing import Protocol
 
 from realtime.clients.client import Client
 from realtime.errors import DisconnectShutdown
@@ -12,6 +12,7 @@ from realtime.transports.asgi import Exchange, Send
 from realtime.transports.sending import SendingTransport
 from realtime.transports.servers import daphne, uvicorn
 from realtime.transports.streaming.formats import Format
+from realtime.transports.streaming.sessions import new_session
 
 DRAIN_INTERVAL = 0.05
 """Seconds between two looks whether everything has left, before a response ends."""
@@ -22,11 +23,9 @@ class PeerConnection(Protocol):
 
     def backlog_bytes(self) -> int:
         """Return bytes that were written and have not left; 0 if unknown."""
-        ...
 
     def abort(self) -> None:
         """Drop the connection, with what has not left."""
-        ...
 
 
 class UnknownConnection:
@@ -49,11 +48,12 @@ class StreamTransport(SendingTransport):
 
     ends_with_push = True
 
-    def __init__(self, send: Send, response_format: Format, session: str) -> None:
-        super().__init__(send, response_format.event)
+    def __init__(self, exchange: Exchange, response_format: Format) -> None:
+        super().__init__(exchange.send, response_format.event)
         self.name = response_format.transport
-        self.session = session
-        self._connection = connection_of(send)
+        self.session = new_session()
+        self._exchange = exchange
+        self._connection = connection_of(exchange.send)
         self._ended = asyncio.Event()
         """Set when nothing follows."""
 
@@ -68,23 +68,22 @@ class StreamTransport(SendingTransport):
         await self._send({"type": "http.response.body", "body": b""})
         self._ended.set()
 
-    async def serve(
-        self, exchange: Exchange, client: Client, begin: Coroutine[Any, Any, None] | None = None
-    ) -> None:
+    async def serve(self, client: Client, begin: Awaitable[None] | None = None) -> None:
         """Serve a client until either side ends the response.
 
         Args:
             begin: is run first.
         """
+        self.when_ready(client.outbox.ready)
         try:
             try:
                 if begin is not None:
                     await begin
-                await self._until_end(exchange)
+                await self._until_end()
             except asyncio.CancelledError:
                 # some servers end their applications before, or while, the node closes its clients
                 client.close(DisconnectShutdown())
-                await self._until_end(exchange)
+                await self._until_end()
             await self._answer()
         finally:
             self.closed()
@@ -93,17 +92,9 @@ class StreamTransport(SendingTransport):
     async def _answer(self) -> None:
         """Send what the client gets in place of a stream, if that was not begun."""
 
-    async def _until_end(self, exchange: Exchange) -> None:
+    async def _until_end(self) -> None:
         """Wait until the response has ended, or its peer has gone."""
-        waiting = [
-            asyncio.ensure_future(exchange.gone()),
-            asyncio.ensure_future(self._ended.wait()),
-        ]
-        try:
-            await asyncio.wait(waiting, return_when=asyncio.FIRST_COMPLETED)
-        finally:
-            for future in waiting:
-                future.cancel()
+        await self._exchange.unless_gone(self._ended.wait())
 
     def abandon(self) -> None:
         """Have the server drop the connection."""

@@ -147,4 +147,4 @@ async def test_user_who_stays_away_leaves_after_the_delay(
 
 @pytest.mark.parametrize("name", ["", "people7", "x:people7", ":people7"])
 async def test_end_with_a_name_that_no_node_wrote_is_ignored(node: Node, name: str) -> None:
-    node._first_and_last.user_joins.on_last(name)
+    node._user_joins.on_last(name)

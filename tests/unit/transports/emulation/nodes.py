@@ -106,7 +106,8 @@ class Nodes:
         node = Node(load(dict(OPTIONS)), engine)
         await node.start()
         # it claims the look for dead nodes, as sessions are claimed
-        node._first_and_last.begin_stop()
+        assert node._sweeper is not None
+        node._sweeper.stop()
         self.nodes.append(node)
         self.engines.append(engine)
         return node

@@ -87,7 +87,6 @@ class Case:
             node,
             SOCKJS,
             NO_HANDSHAKE,
-            heartbeat_delay=node.config.sockjs_heartbeat_delay,
             ended=lambda: None,
             forget=lambda: ended.append(None),
         )

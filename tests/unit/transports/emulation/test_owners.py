@@ -24,7 +24,7 @@ from realtime.transports.emulation.relay_messages import (
     decode,
 )
 from realtime.transports.emulation.session import SESSION_TIMEOUT
-from realtime.transports.sockjs.application import KIND
+from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.cluster.direct_parts import levels
 from tests.unit.parts import Clock, data, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, attached, claimed, owners
@@ -184,7 +184,7 @@ async def test_unknown_message_is_ignored(
 ) -> None:
     one, other = nodes.nodes
     visitor = await nodes.begun()
-    message = DirectMessage(KIND, other.uid, 1, False, msgspec.Raw(body))
+    message = DirectMessage(SOCKJS.transport, other.uid, 1, False, msgspec.Raw(body))
     written = len(nodes.engines[0].broker.written)
 
     publication = Publication(data(msgspec.json.encode(message)))
@@ -217,7 +217,7 @@ async def test_message_about_an_unknown_session_or_receiver_is_denied(
         await nodes.visitor().poll(node)
 
     asking = asyncio.ensure_future(
-        other.direct.ask(one.uid, KIND, msgspec.json.encode(message), 1.0)
+        other.direct.ask(one.uid, SOCKJS.transport, msgspec.json.encode(message), 1.0)
     )
     await turns(20)
     answers = [body for body in nodes.engines[0].broker.written if isinstance(body, bytes)]
@@ -283,4 +283,4 @@ async def test_nodes_of_all_versions_find_a_session_by_the_same_claim(nodes: Nod
     await claimed(nodes, one)
     # its name is a secret: any client that knows it can send in the session
     assert [*nodes.cluster.claims] == ["sockjs.765383c90f3c68a7996f3088a0b61ef2"]
-    assert KIND == "sockjs"
+    assert SOCKJS.transport == "sockjs"

@@ -255,7 +255,6 @@ async def test_session_writes_what_its_framing_says_and_nothing_else(
         node,
         Framing("lines", b"", b"", lines, bye),
         NO_HANDSHAKE,
-        heartbeat_delay=HEARTBEAT_DELAY,
         ended=lambda: None,
         forget=lambda: forgotten.append(None),
     )
