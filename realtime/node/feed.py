@@ -76,10 +76,48 @@ class Group(Struct, frozen=True, gc=False):
     codec: Codec
     tags_filter: TagsFilter | None = None
     """They get only what passes this."""
+    delta: bool = False
+    """Whether they take the difference to the publication before. No codec makes it yet."""
 
 
 Lane: TypeAlias = dict[Group, dict[Subscriber, None]]
 """Live subscribers that get publications in the same way, by group."""
+
+
+class Encodings:
+    """The messages of the newest publication, each made once for the two lanes of a feed."""
+
+    __slots__ = ("_messages", "_publication")
+
+    def __init__(self) -> None:
+        self._publication: Publication | None = None
+        self._messages: dict[Codec, bytes] = {}
+
+    def encode(
+        self,
+        codec: Codec,
+        channel: ChannelName,
+        publication: Publication,
+        previous: Publication | None = None,
+    ) -> bytes:
+        """Return the message of a publication. `previous`: the one before it, for a delta."""
+        if self._publication is not publication:
+            self._publication = publication
+            self._messages.clear()
+        message = self._messages.get(codec)
+        if message is None:
+            message = self._messages[codec] = encode(codec, channel, publication, previous)
+        return message
+
+
+def encode(
+    codec: Codec,
+    channel: ChannelName,
+    publication: Publication,
+    previous: Publication | None = None,
+) -> bytes:
+    """Return the message of a publication. `previous`: the one before it, for a delta."""
+    return codec.publication(channel, publication)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -99,8 +137,8 @@ class ChannelFeed:
     """The live subscribers without a position."""
     _followed: Lane = field(default_factory=dict)
     """The live subscribers with a position."""
-    _encoded: tuple[Publication, dict[Codec, bytes]] | None = None
-    """The newest publication, and its messages; None until there are subscribers of both kinds."""
+    _encodings: Encodings | None = None
+    """None until there are subscribers of both kinds."""
     _filtered: dict[Subscriber, Group] | None = None
     """The live subscribers with a filter; None until there is one."""
     _held: dict[Subscriber, list[Publication]] = field(default_factory=dict)
@@ -367,20 +405,15 @@ class ChannelFeed:
             self._push(publication, self._followed)
 
     def _push(self, publication: Publication, lane: Lane) -> None:
-        made: dict[Codec, bytes] | None = None
+        make = encode
         if self._live and self._followed:
-            if self._encoded is None or self._encoded[0] is not publication:
-                self._encoded = publication, {}
-            made = self._encoded[1]
+            self._encodings = self._encodings or Encodings()
+            make = self._encodings.encode
         for group, clients in lane.items():
             tags_filter = group.tags_filter
             if tags_filter is not None and not tags_filter.matches(publication.tags):
                 continue
-            message = None if made is None else made.get(group.codec)
-            if message is None:
-                message = group.codec.publication(self.channel, publication)
-                if made is not None:
-                    made[group.codec] = message
+            message = make(group.codec, self.channel, publication)
             self.deliveries.count += len(clients)
             for client in clients:
                 client.push(message)
