@@ -96,7 +96,8 @@ class UserLimits:
 
     def closing(self, client: Subscriber) -> None:
         """Count a client no more, nor its subscriptions."""
-        self.opened(client)
+        if self._connections is not None and client.user:
+            self._connections.changed(client.user)
         self.count_channels(client)
 
     # subscriptions
