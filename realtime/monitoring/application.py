@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from urllib.parse import parse_qs
 
 from realtime.config.options import Config
@@ -73,8 +72,6 @@ async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int
         )
     if scope["method"] not in ("GET", "HEAD"):
         return 405, b"Method Not Allowed\n", _PLAIN
-    if importlib.util.find_spec("prometheus_client") is None:
-        return 501, b'The package is missing: pip install "prometheus-client"\n', _PLAIN
     if node is None:
         return _UNAVAILABLE
     # its import takes a while, which only those who read metrics need to spend
