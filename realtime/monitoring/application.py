@@ -65,11 +65,9 @@ async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int
     """Return status, body and content type of the metrics."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     if not access.may_read(config, headers, address_of(scope, config.trusted_proxies)):
-        return (
-            (401, b"Unauthorized\n", _PLAIN)
-            if config.metrics_key
-            else (403, b"Forbidden\n", _PLAIN)
-        )
+        if config.metrics_key:
+            return 401, b"Unauthorized\n", _PLAIN
+        return 403, b"Forbidden\n", _PLAIN
     if scope["method"] not in ("GET", "HEAD"):
         return 405, b"Method Not Allowed\n", _PLAIN
     if node is None:
