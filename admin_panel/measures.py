@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from django.utils.functional import Promise
-from django.utils.translation import gettext_lazy
+from django.utils.translation import gettext_lazy as _
 
 from .past import NodePast
 
@@ -15,20 +15,14 @@ Figure = Callable[[NodePast], Sequence[float]]
 """Returns the values of a node, in each of its samples."""
 
 
-def rate(*names: str) -> Figure:
-    """Return a figure: what was counted in a second, added up."""
-    return lambda node: _added(node, names)
+def rate(name: str) -> Figure:
+    """Return a figure: what was counted in a second."""
+    return lambda node: node.rates(name)
 
 
 def closed(node: NodePast) -> Sequence[float]:
-    """Return the connections that ended in a second."""
-    return _added(node, node.names("closed:"))
-
-
-def _added(node: NodePast, names: Sequence[str]) -> Sequence[float]:
-    if len(names) == 1:
-        return node.rates(names[0])
-    columns = [node.rates(name) for name in names]
+    """Return the connections that ended in a second, with any code."""
+    columns = [node.rates(name) for name in node.names("closed:")]
     return [sum(values) for values in zip(*columns, strict=True)] or [0.0] * len(node.slots)
 
 
@@ -54,68 +48,55 @@ class ChartPlan(NamedTuple):
     title: str | Promise
     measures: tuple[Measure, ...]
 
+    @classmethod
+    def of(
+        cls, name: str, title: str | Promise, label: str | Promise, figure: Figure, **how: Any
+    ) -> ChartPlan:
+        """Return a chart of one line. `how`: as for `Measure`."""
+        return cls(name, title, (Measure(label, figure, **how),))
+
 
 OF_SERVICE = (
-    ChartPlan(
-        "published",
-        gettext_lazy("Published per second"),
-        (Measure(gettext_lazy("published per second"), rate("published")),),
+    ChartPlan.of(
+        "published", _("Published per second"), _("published per second"), rate("published")
     ),
-    ChartPlan(
-        "delivered",
-        gettext_lazy("Delivered per second"),
-        (Measure(gettext_lazy("delivered per second"), rate("delivered")),),
+    ChartPlan.of(
+        "delivered", _("Delivered per second"), _("delivered per second"), rate("delivered")
     ),
-    ChartPlan(
-        "connections",
-        gettext_lazy("Clients"),
-        (Measure(gettext_lazy("clients"), state("connections")),),
-    ),
+    ChartPlan.of("connections", _("Clients"), _("clients"), state("connections")),
     ChartPlan(
         "opened",
-        gettext_lazy("Connections a minute"),
+        _("Connections a minute"),
         (
-            Measure(gettext_lazy("opened"), rate("opened"), factor=60),
-            Measure(gettext_lazy("closed"), closed, factor=60),
+            Measure(_("opened"), rate("opened"), factor=60),
+            Measure(_("closed"), closed, factor=60),
         ),
     ),
     ChartPlan(
         "refused",
-        gettext_lazy("Refused a minute"),
+        _("Refused a minute"),
         (
-            Measure(gettext_lazy("commands"), rate("errors"), factor=60),
-            Measure(gettext_lazy("connections"), rate("refused"), factor=60),
+            Measure(_("commands"), rate("errors"), factor=60),
+            Measure(_("connections"), rate("refused"), factor=60),
         ),
     ),
-    ChartPlan(
-        "lag",
-        gettext_lazy("Loop lag, ms"),
-        (Measure(gettext_lazy("loop lag in ms"), state("lag", 1e-3), over=max),),
-    ),
+    ChartPlan.of("lag", _("Loop lag, ms"), _("loop lag in ms"), state("lag", 1e-3), over=max),
 )
 """The charts of the overview."""
 
 OF_NODE = (
     *OF_SERVICE,
-    ChartPlan(
-        "commands",
-        gettext_lazy("Commands per second"),
-        (Measure(gettext_lazy("commands per second"), rate("commands")),),
+    ChartPlan.of("commands", _("Commands per second"), _("commands per second"), rate("commands")),
+    ChartPlan.of(
+        "cpu", _("CPU, per cent of a core"), _("CPU in per cent"), rate("cpu"), factor=1e-4
     ),
-    ChartPlan(
-        "cpu",
-        gettext_lazy("CPU, per cent of a core"),
-        (Measure(gettext_lazy("CPU in per cent"), rate("cpu"), factor=1e-4),),
-    ),
-    ChartPlan(
-        "memory",
-        gettext_lazy("Memory, MB"),
-        (Measure(gettext_lazy("memory in MB"), state("memory", 1.024e-3)),),
-    ),
-    ChartPlan(
+    ChartPlan.of("memory", _("Memory, MB"), _("memory in MB"), state("memory", 1.024e-3)),
+    ChartPlan.of(
         "redis",
-        gettext_lazy("Heartbeat to the engine, ms"),
-        (Measure(gettext_lazy("heartbeat in ms"), state("redis", 1e-3), over=max),),
+        _("Heartbeat to the engine, ms"),
+        _("heartbeat in ms"),
+        state("redis", 1e-3),
+        over=max,
     ),
 )
 """The charts of a node."""

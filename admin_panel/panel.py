@@ -1,7 +1,7 @@
 """The types of the panel. The same pages have two homes, which they know as `Panel` only.
 
 Panel          one home of the pages: their URLs, their frame, and who the operator is
-Page           a row of the table in `pages/`: name, path, label, permission, views
+Page           a row of the table in `pages/`: name, label, permission, views
 PageRequest    a request to a page: the argument of its view
 """
 
@@ -35,21 +35,29 @@ class PanelPage:
 
     name: str
     """For `panel.url(name)`."""
-    path: str
-    """Below the URL of the home: one word and a slash."""
     label: str | Promise
     """In the tab bar, in the admin's index, and the page's title."""
     view: View
     allowed: Callable[[Operator], bool] = lambda operator: operator.may_view
     """Whether an operator may open the page and its parts."""
-    listed: bool = True
-    """Whether it has a tab, and an entry in the admin's index."""
     under: str = ""
     """For a page without a tab: the name of the page whose tab is marked."""
     needs: str = "view"
     """Codename of the permission that an operator lacks who may not open it."""
     parts: Mapping[str, View] = field(default_factory=dict)
     """More views of the page: `{"data": view}` is at "<path>data/", `panel.url("<name>_data")`."""
+    word: str = ""
+    """Of the URL; empty: the name."""
+
+    @property
+    def path(self) -> str:
+        """The path below the URL of the home: one word and a slash."""
+        return f"{self.word or self.name}/"
+
+    @property
+    def listed(self) -> bool:
+        """Whether the page has a tab, and an entry in the admin's index."""
+        return not self.under
 
 
 class Panel(ABC):

@@ -18,10 +18,11 @@ from django.db.models import Q
 from django.views.decorators.debug import sensitive_variables
 
 from realtime.auth import inspecting
-from realtime.auth.inspecting import Inspected
+from realtime.auth.inspecting import Inspected as Inspected
 from realtime.auth.keys import InvalidKey
 from realtime.auth.verifier import Verifier
-from realtime.clients.checks import Outcome, Step
+from realtime.clients.checks import Outcome as Outcome
+from realtime.clients.checks import Step as Step
 from realtime.cluster.survey import SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
@@ -29,7 +30,11 @@ from realtime.hooks.deciding import Deciding
 from realtime.hooks.registry import registry
 from realtime.node.hooks import Decider
 from realtime.operators import explaining
-from realtime.operators.explaining import ACTIONS, Action, Explanation, Judgement, Question
+from realtime.operators.explaining import ACTIONS as ACTIONS
+from realtime.operators.explaining import Action as Action
+from realtime.operators.explaining import Explanation as Explanation
+from realtime.operators.explaining import Judgement as Judgement
+from realtime.operators.explaining import Question as Question
 from realtime.operators.questions import (
     AskMirror,
     AskRecent,
@@ -37,28 +42,14 @@ from realtime.operators.questions import (
     Copy,
     MirrorAnswer,
     RecentAnswer,
-    Refusal,
     UsersAnswer,
 )
+from realtime.operators.questions import Refusal as Refusal
 from realtime.protocol.messages import ChannelName
 from realtime.server_api import operations
 
 from . import service
 from .service import ClientReport
-
-__all__ = [
-    "ACTIONS",
-    "Action",
-    "Explanation",
-    "Inspected",
-    "Judgement",
-    "Outcome",
-    "Question",
-    "Refusal",
-    "Step",
-]
-"""What other modules of the panel import from here, besides its functions."""
-
 
 LONGEST_NAME = 1000
 """Characters of a text by which users of the site are looked for."""

@@ -21,55 +21,36 @@ import realtime
 from realtime.channel_rules import check_channel
 from realtime.checks import run_apart
 from realtime.cluster.member import Member
-from realtime.cluster.survey import (
-    ClientReport,
-    ConnectionsAnswer,
-    SurveyResult,
-)
+from realtime.cluster.survey import ClientReport as ClientReport
+from realtime.cluster.survey import ConnectionsAnswer, SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.engine.lists import Kind
-from realtime.engine.nodes import NodeStatus
-from realtime.engine.versions import MAX_EPOCH_LENGTH
+from realtime.engine.nodes import NodeStatus as NodeStatus
+from realtime.engine.versions import MAX_EPOCH_LENGTH as MAX_EPOCH_LENGTH
 from realtime.errors import DISCONNECTS
 from realtime.monitoring.pending_rows import Counter
-from realtime.operators.questions import (
-    MAX_BUSY_CHANNELS,
-    SLOT_SECONDS,
-    AskPast,
-    Event,
-    Order,
-    PastAnswer,
-)
+from realtime.operators.questions import MAX_BUSY_CHANNELS, AskPast
+from realtime.operators.questions import SLOT_SECONDS as SLOT_SECONDS
+from realtime.operators.questions import Event as Event
+from realtime.operators.questions import Order as Order
+from realtime.operators.questions import PastAnswer as PastAnswer
 from realtime.operators.service_activity import ServiceActivity, activity
-from realtime.pages.page_config import endpoint
-from realtime.protocol.messages import UINT64_MAX, ClientInfo, Publication, StreamPosition
+from realtime.pages.page_config import endpoint as endpoint
+from realtime.protocol.messages import UINT64_MAX as UINT64_MAX
+from realtime.protocol.messages import ClientInfo as ClientInfo
+from realtime.protocol.messages import Publication as Publication
+from realtime.protocol.messages import StreamPosition
 from realtime.protocol.v2.codes import CLOSES
 from realtime.server_api import operations
-from realtime.server_api.arguments import Position
+from realtime.server_api.arguments import Position as Position
 from realtime.server_api.connections import Subscribers, as_subscribers
 from realtime.server_api.durable import Overview, PendingRows
 from realtime.server_api.queries import Channels
 from realtime.serving import serving
 
-from .answering import Unavailable, answering, unanswered
-
-__all__ = [
-    "MAX_EPOCH_LENGTH",
-    "SLOT_SECONDS",
-    "UINT64_MAX",
-    "ClientInfo",
-    "ClientReport",
-    "Event",
-    "NodeStatus",
-    "Order",
-    "PastAnswer",
-    "Position",
-    "Publication",
-    "Unavailable",
-    "endpoint",
-]
-"""What other modules of the panel import from here, besides its functions."""
+from .answering import Unavailable as Unavailable
+from .answering import answering, unanswered
 
 logger = logging.getLogger("realtime.admin_panel")
 

@@ -45,6 +45,11 @@ class Error(Exception):
     temporary: bool
     """Whether clients of the second generation try again by themselves."""
 
+    def __init_subclass__(cls, code: int | None = None, message: str = "") -> None:
+        super().__init_subclass__()
+        if code is not None:
+            cls.code, cls.message = code, message
+
     def __init__(
         self, code: int | None = None, message: str | None = None, temporary: bool = False
     ) -> None:
@@ -78,46 +83,32 @@ class Error(Exception):
         return f"{self.code}: {self.message}"
 
 
-class InternalError(Error):
+class InternalError(Error, code=100, message="internal server error"):
     """The engine or code of the site failed. The log has the traceback."""
 
-    code, message = 100, "internal server error"
 
-
-class NamespaceNotFound(Error):
+class NamespaceNotFound(Error, code=102, message="namespace not found"):
     """The channel names a namespace that is not configured."""
 
-    code, message = 102, "namespace not found"
 
-
-class PermissionDenied(Error):
+class PermissionDenied(Error, code=103, message="permission denied"):
     """The channel's options do not allow this, or not to this user."""
 
-    code, message = 103, "permission denied"
 
-
-class MethodNotFound(Error):
+class MethodNotFound(Error, code=104, message="method not found"):
     """The command names a method that does not exist."""
 
-    code, message = 104, "method not found"
 
-
-class AlreadySubscribed(Error):
+class AlreadySubscribed(Error, code=105, message="already subscribed"):
     """The connection is subscribed to this channel already."""
 
-    code, message = 105, "already subscribed"
 
-
-class LimitExceeded(Error):
+class LimitExceeded(Error, code=106, message="limit exceeded"):
     """The channel name is too long, or the connection has too many channels."""
 
-    code, message = 106, "limit exceeded"
 
-
-class BadRequest(Error):
+class BadRequest(Error, code=107, message="bad request"):
     """Params are missing or malformed, where that is not a reason to disconnect."""
-
-    code, message = 107, "bad request"
 
 
 class NotAnObject(BadRequest, ValueError):
@@ -126,34 +117,24 @@ class NotAnObject(BadRequest, ValueError):
     message = "bad request: the data must be a JSON object"
 
 
-class NotAvailable(Error):
+class NotAvailable(Error, code=108, message="not available"):
     """The feature is off for this channel, or for clients."""
 
-    code, message = 108, "not available"
 
-
-class TokenExpired(Error):
+class TokenExpired(Error, code=109, message="token expired"):
     """The token is expired, or not valid yet. The client fetches a new one."""
 
-    code, message = 109, "token expired"
 
-
-class Expired(Error):
+class Expired(Error, code=110, message="expired"):
     """An expiry time given without a token lies in the past."""
 
-    code, message = 110, "expired"
 
-
-class TooManyRequests(Error):
+class TooManyRequests(Error, code=111, message="too many requests"):
     """The client sends more commands than it may."""
 
-    code, message = 111, "too many requests"
 
-
-class UnrecoverablePosition(Error):
+class UnrecoverablePosition(Error, code=112, message="unrecoverable position"):
     """The position is of another epoch, so nothing can be read from there."""
-
-    code, message = 112, "unrecoverable position"
 
 
 ERRORS = tuple(Error.__subclasses__())
@@ -174,7 +155,11 @@ class Disconnect(Exception):
     reconnect: bool = True
     advice: str
 
-    def __init_subclass__(cls) -> None:
+    def __init_subclass__(
+        cls, code: int | None = None, reason: str = "", reconnect: bool = True
+    ) -> None:
+        if code is not None:
+            cls.code, cls.reason, cls.reconnect = code, reason, reconnect
         cls.advice = _advice(cls.reason, cls.reconnect)
 
     def __init__(self, code: int | None = None, reason: str = "", reconnect: bool = False) -> None:
@@ -248,79 +233,55 @@ def _advice(reason: str, reconnect: bool) -> str:
 Disconnect.advice = _advice(Disconnect.reason, Disconnect.reconnect)
 
 
-class DisconnectInvalidToken(Disconnect):
+class DisconnectInvalidToken(Disconnect, code=3002, reason="invalid token", reconnect=False):
     """A token is malformed, has a wrong signature, or names another client or channel."""
 
-    code, reason, reconnect = 3002, "invalid token", False
 
-
-class DisconnectBadRequest(Disconnect):
+class DisconnectBadRequest(Disconnect, code=3003, reason="bad request", reconnect=False):
     """A frame cannot be decoded, or a command violates the protocol."""
 
-    code, reason, reconnect = 3003, "bad request", False
 
-
-class DisconnectServerError(Disconnect):
+class DisconnectServerError(Disconnect, code=3004, reason="internal server error"):
     """The engine failed during connect or subscribe, or a reply could not be encoded."""
 
-    code, reason, reconnect = 3004, "internal server error", True
 
-
-class DisconnectExpired(Disconnect):
+class DisconnectExpired(Disconnect, code=3005, reason="expired"):
     """The connection was not refreshed in time."""
 
-    code, reason, reconnect = 3005, "expired", True
 
-
-class DisconnectSubscriptionExpired(Disconnect):
+class DisconnectSubscriptionExpired(Disconnect, code=3006, reason="subscription expired"):
     """A subscription was not refreshed in time."""
 
-    code, reason, reconnect = 3006, "subscription expired", True
 
-
-class DisconnectStale(Disconnect):
+class DisconnectStale(Disconnect, code=3007, reason="stale", reconnect=False):
     """No successful connect command within `client_stale_close_delay`."""
 
-    code, reason, reconnect = 3007, "stale", False
 
-
-class DisconnectSlow(Disconnect):
+class DisconnectSlow(Disconnect, code=3008, reason="slow"):
     """Unsent bytes exceed `client_queue_max_size`."""
 
-    code, reason, reconnect = 3008, "slow", True
 
-
-class DisconnectInsufficientState(Disconnect):
+class DisconnectInsufficientState(Disconnect, code=3010, reason="insufficient state"):
     """A publication is missing that history cannot give. The client reconnects and recovers."""
 
-    code, reason, reconnect = 3010, "insufficient state", True
 
-
-class DisconnectForced(Disconnect):
+class DisconnectForced(Disconnect, code=3012, reason="force disconnect", reconnect=False):
     """The server API disconnected this user."""
 
-    code, reason, reconnect = 3012, "force disconnect", False
 
-
-class DisconnectConnectionLimit(Disconnect):
+class DisconnectConnectionLimit(Disconnect, code=3013, reason="connection limit", reconnect=False):
     """The user has too many connections, or a newer one where only one is allowed."""
 
-    code, reason, reconnect = 3013, "connection limit", False
 
-
-class DisconnectMessageTooBig(Disconnect):
+class DisconnectMessageTooBig(Disconnect, code=1009, reason="message too big"):
     """A frame is larger than `websocket_message_size_limit`. The close reason is empty."""
-
-    code, reason, reconnect = 1009, "message too big", True
 
 
 DisconnectMessageTooBig.advice = ""
 
 
-class DisconnectShutdown(Disconnect):
+class DisconnectShutdown(Disconnect, code=3001, reason="shutdown"):
     """The node stops. Another one accepts the client, or this one after its restart."""
-
-    code, reason, reconnect = 3001, "shutdown", True
 
 
 DISCONNECTS = tuple(Disconnect.__subclasses__())
@@ -330,28 +291,22 @@ DISCONNECTS = tuple(Disconnect.__subclasses__())
 # only clients of the second generation get these; the codes are the nearest of the first
 
 
-class DisconnectNoPong(Disconnect):
+class DisconnectNoPong(Disconnect, code=3009, reason="no pong"):
     """The client did not answer a ping within `pong_timeout`."""
 
-    code, reason, reconnect = 3009, "no pong", True
 
-
-class DisconnectTooManyRequests(Disconnect):
+class DisconnectTooManyRequests(Disconnect, code=3008, reason="too many requests"):
     """The client sends more than it may."""
 
-    code, reason, reconnect = 3008, "too many requests", True
 
-
-class DisconnectChannelLimit(Disconnect):
+class DisconnectChannelLimit(Disconnect, code=3013, reason="channel limit", reconnect=False):
     """The client would have more server-side subscriptions than `client_channel_limit`."""
 
-    code, reason, reconnect = 3013, "channel limit", False
 
-
-class DisconnectPermissionDenied(Disconnect):
+class DisconnectPermissionDenied(
+    Disconnect, code=3003, reason="permission denied", reconnect=False
+):
     """The client may not connect."""
-
-    code, reason, reconnect = 3003, "permission denied", False
 
 
 class NotServing(RuntimeError):

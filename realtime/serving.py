@@ -67,7 +67,7 @@ class Serving:
         self.call_timeout = CALL_TIMEOUT
         self.publisher: Publisher = Direct(self)
         """Sends what the site publishes. Tests put one here that records."""
-        self.after_commit: Publisher = AfterCommit(lambda: self.publisher)
+        self.after_commit = AfterCommit(lambda: self.publisher)
         self.pending: PendingRows | None = None
         """Keeps durable publications, if the app `realtime.pending` is installed."""
         self.row_writer: RowWriter | None = None

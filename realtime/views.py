@@ -182,9 +182,7 @@ class _Subscriber:
         config = self._config
         if not channel_rules.is_private(channel, config):
             raise PermissionDenied
-        channel_rules.check_characters(channel)
-        channel_rules.check_length(channel, config)
-        options = channel_rules.options_of(channel, config)
+        options = channel_rules.check_channel(channel, config)
         channel_rules.check_pattern(channel, options, config)
         channel_rules.check_subscribe(channel, options, self._user, config)
         entry = registry.find_private(channel, config.channel_private_prefix)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from fnmatch import translate
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast, get_args
 
 from django.http import HttpResponse
 
@@ -30,12 +30,8 @@ TOP_LEVEL = "(none)"
 NAMESPACES_SHOWN = 100
 """Namespaces by which the list can be filtered."""
 
-ORDERS: Mapping[str, Order] = {
-    "subscribers": "subscribers",
-    "publications": "publications",
-    "bytes": "bytes",
-}
-"""Value of the query → what makes a channel one of the busiest."""
+ORDERS: Sequence[Order] = get_args(Order)
+"""Values of the query `sort`."""
 
 _GLOB = re.compile(r"[*?\[]")
 
@@ -92,7 +88,7 @@ def show(request: PageRequest) -> HttpResponse:
 def _busiest(order: str, namespace: str | None, search: str) -> dict[str, Any]:
     """Return what the page shows of the busiest channels."""
     pattern = search if _GLOB.search(search) else f"*{search}*" if search else ""
-    activity = service.busiest(ORDERS[order], namespace=namespace, pattern=pattern)
+    activity = service.busiest(cast(Order, order), namespace=namespace, pattern=pattern)
     config = sources.current()
     rows = [
         ChannelRow(

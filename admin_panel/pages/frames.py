@@ -67,7 +67,6 @@ class Following(NamedTuple):
 
 def show(request: PageRequest) -> HttpResponse:
     """Ask whether to follow a user; or show the frames of the one in the signed query."""
-    request.require("trace")
     user = request.http.GET.get("user", "")
     if not user:
         return request.redirect("user", user="")
@@ -121,7 +120,6 @@ def _begin(request: PageRequest, user: str) -> HttpResponse:
 
 def data(request: PageRequest) -> HttpResponse:
     """Give the page's script what came since it asked last."""
-    request.require("trace")
     following = _followed(request)
     if following is None or following.is_over:
         return JsonResponse({"over": True})
@@ -143,7 +141,6 @@ def data(request: PageRequest) -> HttpResponse:
 
 def stop(request: PageRequest) -> HttpResponse:
     """End it at all nodes, and go back to the user."""
-    request.require("trace")
     following = _followed(request)
     if request.http.method == "POST" and following is not None:
         people.end_frames(following.mirror)

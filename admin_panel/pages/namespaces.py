@@ -92,27 +92,11 @@ class Option(NamedTuple):
     value: Value
 
 
-class FoundOption(NamedTuple):
-    """An option that a text finds, without its values."""
-
-    name: str
-    meaning: str
-
-
 class OptionGroup(NamedTuple):
     """Options about one subject."""
 
     title: str | Promise
     options: list[Option]
-
-
-class CheckFinding(NamedTuple):
-    """A message of a system check."""
-
-    id: str
-    text: str
-    hint: str
-    is_serious: bool
 
 
 def show(request: PageRequest) -> HttpResponse:
@@ -121,28 +105,22 @@ def show(request: PageRequest) -> HttpResponse:
     search = request.http.GET.get("q", "").strip()[:LONGEST_SEARCH]
     config = config_sources.current()
     sources = config_sources.gather()
+
+    def is_shown(option: Option | ChannelOption, is_set: object) -> bool:
+        return bool(is_set or not only_set) and _matches(option.name, option.meaning, search)
+
     groups = [
-        OptionGroup(
-            title,
-            [
-                option
-                for option in options
-                if (not only_set or option.value.origin) and _matches(option, search)
-            ],
-        )
+        OptionGroup(title, [each for each in options if is_shown(each, each.value.origin)])
         for title, options in _groups(sources.origins)
     ]
+    channel_options = _channel_options(sources.origins)
     return request.render(
         "namespaces.html",
         namespaces=list(config.namespaces),
-        channel_options=[
-            option
-            for option in _channel_options(sources.origins)
-            if (not only_set or not option.is_default) and _matches(option, search)
-        ],
+        channel_options=[each for each in channel_options if is_shown(each, not each.is_default)],
         namespaces_origin=ORIGINS.get(sources.origins.get("namespaces", ""), ""),
         groups=[group for group in groups if group.options],
-        findings=findings(),
+        findings=sorted(service.check_messages(), key=lambda message: -message.level),
         only_set=only_set,
         search=search,
         # the config file may have changed since this process read it
@@ -150,27 +128,17 @@ def show(request: PageRequest) -> HttpResponse:
     )
 
 
-def find_options(search: str) -> list[FoundOption]:
+def find_options(search: str) -> list[str]:
     """Return the options that a search of this page finds; names that hold the text come first."""
     fields = {**CHANNEL_OPTION_FIELDS, **CONFIG_FIELDS}
-    options = [FoundOption(name, _meaning(option)) for name, option in fields.items()]
-    found = [option for option in options if _matches(option, search)]
-    return sorted(found, key=lambda option: search.casefold() not in option.name)
+    found = [name for name, each in fields.items() if _matches(name, _meaning(each), search)]
+    return sorted(found, key=lambda name: search.casefold() not in name)
 
 
-def _matches(option: Option | ChannelOption | FoundOption, search: str) -> bool:
+def _matches(name: str, meaning: str, search: str) -> bool:
     """Return whether the name or the meaning of an option contains a text, ignoring case."""
-    text = f"{option.name} {option.meaning}".casefold()
+    text = f"{name} {meaning}".casefold()
     return all(word in text for word in search.casefold().split())
-
-
-def findings() -> list[CheckFinding]:
-    """Return the messages of the system checks, errors first."""
-    messages = sorted(service.check_messages(), key=lambda message: -message.level)
-    return [
-        CheckFinding(message.id or "", message.msg, message.hint or "", message.is_serious())
-        for message in messages
-    ]
 
 
 def value_of(option: Field[Any], value: object, origin: str | Promise = "") -> Value:

@@ -35,8 +35,8 @@ def find(request: PageRequest) -> HttpResponse:
         channels = [{"name": name, "url": request.url("channel", channel=name)} for name in names]
         missing = sorted(known.missing)
     options = [
-        {"name": option.name, "url": f"{request.url('namespaces')}#option-{option.name}"}
-        for option in find_options(search)[:OPTIONS]
+        {"name": name, "url": f"{request.url('namespaces')}#option-{name}"}
+        for name in find_options(search)[:OPTIONS]
     ]
     return JsonResponse({"channels": channels, "options": options, "missing": missing})
 

@@ -13,6 +13,7 @@ from typing import Any, Literal, NamedTuple, cast
 from django.http import HttpResponse
 from django.utils.functional import Promise
 from django.utils.translation import gettext as _
+from django.utils.translation import gettext_lazy
 from django.views.decorators.debug import sensitive_variables
 
 from realtime.channel_rules import namespace_of
@@ -44,12 +45,23 @@ LONGEST = 1000
 BOTH_COUNT = ("history_size", "history_lifetime")
 """Options of which each can be the reason."""
 
-SIGNS: Mapping[Outcome, str] = {
-    Outcome.PASSED: "✓",
-    Outcome.REFUSED: "✕",
-    Outcome.NOT_ASKED: "○",
-    Outcome.NEEDLESS: "·",
-    Outcome.UNKNOWN: "?",
+
+class OutcomeWords(NamedTuple):
+    """An outcome as a sign, for a check, and for all checks of an action."""
+
+    sign: str
+    check: str | Promise
+    verdict: str | Promise = ""
+
+
+WORDS: Mapping[Outcome, OutcomeWords] = {
+    Outcome.PASSED: OutcomeWords("✓", gettext_lazy("passes"), gettext_lazy("allowed")),
+    Outcome.REFUSED: OutcomeWords("✕", gettext_lazy("refuses"), gettext_lazy("refused")),
+    Outcome.NOT_ASKED: OutcomeWords("○", gettext_lazy("not asked")),
+    Outcome.NEEDLESS: OutcomeWords("·", gettext_lazy("does not apply")),
+    Outcome.UNKNOWN: OutcomeWords(
+        "?", gettext_lazy("not known here"), gettext_lazy("the site decides")
+    ),
 }
 
 
@@ -80,20 +92,8 @@ class CheckLine(NamedTuple):
     facts: Sequence[Fact] = ()
 
     @property
-    def sign(self) -> str:
-        return SIGNS[self.outcome]
-
-    @property
-    def word(self) -> str:
-        """The outcome in words."""
-        words = {
-            Outcome.PASSED: _("passes"),
-            Outcome.REFUSED: _("refuses"),
-            Outcome.NOT_ASKED: _("not asked"),
-            Outcome.NEEDLESS: _("does not apply"),
-            Outcome.UNKNOWN: _("not known here"),
-        }
-        return words[self.outcome]
+    def words(self) -> OutcomeWords:
+        return WORDS[self.outcome]
 
 
 class ActionVerdict(NamedTuple):
@@ -105,18 +105,8 @@ class ActionVerdict(NamedTuple):
     is_chosen: bool
 
     @property
-    def sign(self) -> str:
-        return SIGNS[self.outcome]
-
-    @property
-    def text(self) -> str:
-        """The verdict in a word."""
-        words = {
-            Outcome.PASSED: _("allowed"),
-            Outcome.REFUSED: _("refused"),
-            Outcome.UNKNOWN: _("the site decides"),
-        }
-        return words[self.outcome]
+    def words(self) -> OutcomeWords:
+        return WORDS[self.outcome]
 
 
 @sensitive_variables()  # of what it calls, too: a token goes through many hands

@@ -26,6 +26,10 @@ _SURROGATE = re.compile("[\ud800-\udfff]")
 _STRING_OR_CONSTANT = re.compile(r'"(?:[^"\\]|\\.)*"|-?Infinity|NaN')
 
 
+_AS_TYPED = {"autocomplete": "off", "autocapitalize": "none", "spellcheck": "false"}
+"""Browsers neither complete nor correct the text of a field with these attributes."""
+
+
 def text_area(rows: int, direction: str) -> forms.Textarea:
     """Return a field for names or JSON, whose text browsers neither complete nor correct.
 
@@ -33,29 +37,14 @@ def text_area(rows: int, direction: str) -> forms.Textarea:
         rows: its height in lines.
         direction: "ltr", "rtl" or "auto".
     """
-    attributes = {
-        "class": "vLargeTextField",
-        "rows": rows,
-        "cols": 60,
-        "autocomplete": "off",
-        "autocapitalize": "none",
-        "spellcheck": "false",
-        "dir": direction,
-    }
-    return forms.Textarea(attrs=attributes)
+    size = {"class": "vLargeTextField", "rows": rows, "cols": 60, "dir": direction}
+    return forms.Textarea(attrs=size | _AS_TYPED)
 
 
 def text_line(mode: str = "text") -> forms.TextInput:
     """Return a field for one line. `mode`: of the keyboard of a phone."""
-    attributes = {
-        "class": "vTextField",
-        "autocomplete": "off",
-        "autocapitalize": "none",
-        "spellcheck": "false",
-        "inputmode": mode,
-        "dir": "auto",
-    }
-    return forms.TextInput(attrs=attributes)
+    line = {"class": "vTextField", "inputmode": mode, "dir": "auto"}
+    return forms.TextInput(attrs=line | _AS_TYPED)
 
 
 class ChannelsField(forms.CharField):
@@ -103,104 +92,9 @@ class TagsField(forms.CharField):
             return ""
 
 
-class PublishForm(forms.Form):
-    """Channels and data of one publication, and what is rarely needed besides."""
-
-    channel = ChannelsField(
-        label=gettext_lazy("Channels"),
-        help_text=gettext_lazy(
-            "One or more, one per line or separated by spaces. Put a name with spaces in"
-            " quotation marks."
-        ),
-        widget=text_area(2, "auto"),
-    )
-    # the class has another `data`, which stays: Django takes fields out of the class
-    data = forms.CharField(  # type: ignore[assignment]
-        label=gettext_lazy("Data (JSON)"),
-        help_text=gettext_lazy('Any JSON value, for example {"text": "hi"}, "hi" or 42.'),
-        strip=False,
-        widget=text_area(10, "ltr"),
-    )
-    tags = TagsField(
-        label=gettext_lazy("Tags"),
-        help_text=gettext_lazy(
-            "Subscribers can filter by them. One per line, for example league=first."
-        ),
-        required=False,
-        widget=text_area(2, "auto"),
-    )
-    once = forms.CharField(
-        label=gettext_lazy("Idempotency key"),
-        help_text=gettext_lazy(
-            "The same key in the same channel publishes once within five minutes."
-        ),
-        required=False,
-        widget=text_line(),
-    )
-    version = forms.IntegerField(
-        label=gettext_lazy("Version"),
-        help_text=gettext_lazy(
-            "Publish only if it is newer than the last version in the channel. Needs history."
-        ),
-        required=False,
-        min_value=1,
-        max_value=UINT64_MAX,
-        widget=text_line("numeric"),
-    )
-    version_epoch = forms.CharField(
-        label=gettext_lazy("Run of the version"),
-        help_text=gettext_lazy("The first version of another run counts as newer."),
-        required=False,
-        max_length=MAX_EPOCH_LENGTH,
-        widget=text_line(),
-    )
-    skip_history = forms.BooleanField(
-        label=gettext_lazy("Deliver only, without keeping it in the history"), required=False
-    )
-
-    def more(self) -> list[forms.BoundField]:
-        """Return the fields that are rarely needed."""
-        return [self[name] for name in EXTRAS]
-
-    @property
-    def has_more(self) -> bool:
-        """Whether one of them has a value or an error."""
-        return any(field.value() or field.errors for field in self.more())
-
-    @property
-    def extras(self) -> dict[str, Any]:
-        """Their values, as the service takes them."""
-        values = {name: self.cleaned_data[name] for name in EXTRAS}
-        return {name: value for name, value in values.items() if value}
-
-    def clean(self) -> dict[str, Any]:
-        """Check what is about more than one field."""
-        values: dict[str, Any] = self.cleaned_data
-        if values.get("version_epoch") and "version" in values and values["version"] is None:
-            self.add_error("version_epoch", _("It needs a version."))
-        if values.get("version") and values.get("skip_history"):
-            self.add_error("version", _("What is not kept has no version."))
-        return values
-
-    def clean_once(self) -> str:
-        """Refuse a key that cannot be stored."""
-        return _whole_text(self.cleaned_data["once"])
-
-    def clean_version_epoch(self) -> str:
-        """Refuse a text that cannot be stored."""
-        return _whole_text(self.cleaned_data["version_epoch"])
-
-    def clean_data(self) -> str:
-        """Check the data and return them as they were typed: so they are published."""
-        text: str = self.cleaned_data["data"]
-        check_json(text)
-        return text
-
-
-def _whole_text(text: str) -> str:
+def _check_whole(text: str) -> None:
     if _SURROGATE.search(text):
         raise forms.ValidationError(_("It contains half of a character."), code="half")
-    return text
 
 
 def check_number(channels: int) -> None:
@@ -254,3 +148,86 @@ def _invalid(message: str, line: int, column: int) -> forms.ValidationError:
     params: dict[str, Any] = {"message": message, "line": line, "column": column}
     text = _("Not valid JSON at line %(line)s, column %(column)s: %(message)s.")
     return forms.ValidationError(text, code="invalid", params=params)
+
+
+class PublishForm(forms.Form):
+    """Channels and data of one publication, and what is rarely needed besides."""
+
+    channel = ChannelsField(
+        label=gettext_lazy("Channels"),
+        help_text=gettext_lazy(
+            "One or more, one per line or separated by spaces. Put a name with spaces in"
+            " quotation marks."
+        ),
+        widget=text_area(2, "auto"),
+    )
+    # the class has another `data`, which stays: Django takes fields out of the class
+    data = forms.CharField(  # type: ignore[assignment]
+        label=gettext_lazy("Data (JSON)"),
+        help_text=gettext_lazy('Any JSON value, for example {"text": "hi"}, "hi" or 42.'),
+        strip=False,
+        validators=[check_json],
+        widget=text_area(10, "ltr"),
+    )
+    tags = TagsField(
+        label=gettext_lazy("Tags"),
+        help_text=gettext_lazy(
+            "Subscribers can filter by them. One per line, for example league=first."
+        ),
+        required=False,
+        widget=text_area(2, "auto"),
+    )
+    once = forms.CharField(
+        label=gettext_lazy("Idempotency key"),
+        help_text=gettext_lazy(
+            "The same key in the same channel publishes once within five minutes."
+        ),
+        required=False,
+        validators=[_check_whole],
+        widget=text_line(),
+    )
+    version = forms.IntegerField(
+        label=gettext_lazy("Version"),
+        help_text=gettext_lazy(
+            "Publish only if it is newer than the last version in the channel. Needs history."
+        ),
+        required=False,
+        min_value=1,
+        max_value=UINT64_MAX,
+        widget=text_line("numeric"),
+    )
+    version_epoch = forms.CharField(
+        label=gettext_lazy("Run of the version"),
+        help_text=gettext_lazy("The first version of another run counts as newer."),
+        required=False,
+        max_length=MAX_EPOCH_LENGTH,
+        validators=[_check_whole],
+        widget=text_line(),
+    )
+    skip_history = forms.BooleanField(
+        label=gettext_lazy("Deliver only, without keeping it in the history"), required=False
+    )
+
+    def more(self) -> list[forms.BoundField]:
+        """Return the fields that are rarely needed."""
+        return [self[name] for name in EXTRAS]
+
+    @property
+    def has_more(self) -> bool:
+        """Whether one of them has a value or an error."""
+        return any(field.value() or field.errors for field in self.more())
+
+    @property
+    def extras(self) -> dict[str, Any]:
+        """Their values, as the service takes them."""
+        values = {name: self.cleaned_data[name] for name in EXTRAS}
+        return {name: value for name, value in values.items() if value}
+
+    def clean(self) -> dict[str, Any]:
+        """Check what is about more than one field."""
+        values: dict[str, Any] = self.cleaned_data
+        if values.get("version_epoch") and "version" in values and values["version"] is None:
+            self.add_error("version_epoch", _("It needs a version."))
+        if values.get("version") and values.get("skip_history"):
+            self.add_error("version", _("What is not kept has no version."))
+        return values

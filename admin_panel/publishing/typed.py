@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import islice
 
 from django.utils.translation import gettext as _
 
@@ -45,14 +46,10 @@ def misfits(channels: Sequence[str], data: str) -> list[str]:
     if types is None or types.mode() == "off":
         return []
     checked = payload.check(data.encode())
-    reasons: list[str] = []
-    for channel in channels:
-        if reason := types.mismatch(channel, checked):
-            text = _("Not of the type declared for %(channel)s: %(reason)s.")
-            reasons.append(text % {"channel": channel, "reason": reason})
-        if len(reasons) == SHOWN:
-            break
-    return reasons
+    text = _("Not of the type declared for %(channel)s: %(reason)s.")
+    reasons = ((channel, types.mismatch(channel, checked)) for channel in channels)
+    found = (text % {"channel": channel, "reason": reason} for channel, reason in reasons if reason)
+    return list(islice(found, SHOWN))
 
 
 def refuses() -> bool:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from django import template
@@ -65,25 +64,7 @@ def may_publish(operator: Operator, channel: str) -> bool:
     return operator.may_publish(channel)
 
 
-@register.filter
-def since_time(moment: datetime) -> str:
-    """Return a moment of the last hours with seconds, older ones with their day."""
-    return words.moment(moment)
-
-
-@register.filter
-def duration(seconds: float) -> str:
-    """Return a time span in words: `{{ node.uptime|duration }}`."""
-    return words.duration(seconds)
-
-
-@register.filter
-def age(seconds: float) -> str:
-    """Return how old something is, in words: `{{ node.uptime|age }}`."""
-    return words.age(seconds)
-
-
-@register.filter
-def close_code(code: str) -> str:
-    """Return what a close code means; "" for a code of the site."""
-    return words.close_code(code)
+register.filter("since_time", words.moment)
+register.filter(words.duration)
+register.filter(words.age)
+register.filter(words.close_code)

@@ -12,7 +12,9 @@ import asyncio
 import http.client
 import logging
 import time
+from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 
@@ -74,24 +76,22 @@ def configured_keys(options: TokenOptions) -> dict[str, Key]:
     """
     algorithms = get_default_algorithms()
     keys = _hmac_keys(options.name_of("hmac_secret_key"), options.hmac_secret_key)
-    if options.rsa_public_key:
-        name = options.name_of("rsa_public_key")
-        public = _public_key(name, options.rsa_public_key)
-        if not isinstance(public, RSAPublicKey):
-            raise InvalidKey(f"{name} is not an RSA key")
-        keys |= {name: Key(algorithms[name], public) for name in RSA_ALGORITHMS}
-    if options.ecdsa_public_key:
-        name = options.name_of("ecdsa_public_key")
-        public = _public_key(name, options.ecdsa_public_key)
-        if not isinstance(public, EllipticCurvePublicKey):
-            raise InvalidKey(f"{name} is not an ECDSA key")
-        for name in ECDSA_ALGORITHMS:
-            try:
-                # each of these algorithms belongs to one curve
-                keys[name] = Key(algorithms[name], algorithms[name].prepare_key(public))
-            except InvalidKeyError:
-                continue
+    for kind, (member, names, key_type) in _PUBLIC_KEYS.items():
+        if pem := getattr(options, member):
+            public = _public_key(options.name_of(member), pem)
+            if not isinstance(public, key_type):
+                raise InvalidKey(f"{options.name_of(member)} is not an {kind} key")
+            for name in names:
+                with suppress(InvalidKeyError):  # each ECDSA algorithm belongs to one curve
+                    keys[name] = Key(algorithms[name], algorithms[name].prepare_key(public))
     return keys
+
+
+_PUBLIC_KEYS: Mapping[str, tuple[str, Sequence[str], type]] = {
+    "RSA": ("rsa_public_key", RSA_ALGORITHMS, RSAPublicKey),
+    "ECDSA": ("ecdsa_public_key", ECDSA_ALGORITHMS, EllipticCurvePublicKey),
+}
+"""Kind of keys → the option, its algorithms, the type."""
 
 
 def previous_keys(options: TokenOptions) -> dict[str, Key]:

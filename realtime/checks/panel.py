@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from django.conf import settings
-from django.urls import NoReverseMatch, reverse
 
 from realtime.auth.keys import MIN_SECRET_BYTES
 from realtime.checks.table import Found, check
 from realtime.config.sources import Report
+from realtime.pages.page_config import find_url
 
 PASSWORD_LEAST_BYTES = 12
 """An attacker can try some ten million passwords a year: 200 in ten minutes."""
@@ -72,10 +72,4 @@ def check_panel_urls(report: Report) -> Found:
 
 def is_left_out(url_name: str) -> bool:
     """Return whether the URLs of the site, which has some, do not include this one."""
-    if not getattr(settings, "ROOT_URLCONF", None):
-        return False
-    try:
-        reverse(url_name)
-    except NoReverseMatch:
-        return True
-    return False
+    return bool(getattr(settings, "ROOT_URLCONF", None)) and find_url(url_name) is None

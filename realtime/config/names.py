@@ -74,40 +74,48 @@ def counting_name(name: str, source: Mapping[str, object]) -> str:
 
 SERVER_DECIDES = "the ASGI server decides"
 
-_ELSEWHERE: Mapping[str, str] = {
-    "Django's URLconf decides paths": ("api_handler_prefix admin_handler_prefix admin_web_path"),
-    SERVER_DECIDES: (
-        "address port internal_address internal_port tls tls_cert tls_key tls_external"
-        " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
-        " tls_autocert_server_name tls_autocert_force_rsa tls_autocert_http"
-        " tls_autocert_http_addr websocket_ping_interval websocket_write_timeout"
-        " websocket_compression websocket_compression_level websocket_compression_min_size"
-        " websocket_read_buffer_size websocket_write_buffer_size"
-        " websocket_use_write_buffer_pool pid_file gomaxprocs shutdown_timeout"
-        " shutdown_termination_delay"
-    ),
-    "Django's LOGGING decides": "log_level log_file",
-    "commands of one connection always run in order": "client_concurrency",
-    "it had no effect in the reference server either": (
-        "client_ping_interval client_message_write_timeout client_request_max_size"
-        " redis_sequence_ttl"
-    ),
-    "this service does not offer it": (
-        "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
-        " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
-        " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
-        " nats_dial_timeout nats_write_timeout debug"
-        " node_info_metrics_aggregate_interval admin_external"
-    ),
-    "metrics_key or metrics_addresses turns metrics on, at metrics_handler_prefix": (
-        "prometheus prometheus_handler_prefix"
-    ),
-    "streams are always used": "redis_streams",
-    "redis_read_timeout bounds writing too": "redis_write_timeout",
-    "connections to Redis are few and long-lived": "redis_idle_timeout redis_pubsub_num_workers",
-}
 
-NOT_USED: Mapping[str, str] = {
-    name: reason for reason, names in _ELSEWHERE.items() for name in names.split()
-}
+def by_name(reasons: Mapping[str, str]) -> dict[str, str]:
+    """Return names → reason, from a table of reasons → names."""
+    return {name: reason for reason, names in reasons.items() for name in names.split()}
+
+
+NOT_USED = by_name(
+    {
+        "Django's URLconf decides paths": (
+            "api_handler_prefix admin_handler_prefix admin_web_path"
+        ),
+        SERVER_DECIDES: (
+            "address port internal_address internal_port tls tls_cert tls_key tls_external"
+            " tls_autocert tls_autocert_host_whitelist tls_autocert_cache_dir tls_autocert_email"
+            " tls_autocert_server_name tls_autocert_force_rsa tls_autocert_http"
+            " tls_autocert_http_addr websocket_ping_interval websocket_write_timeout"
+            " websocket_compression websocket_compression_level websocket_compression_min_size"
+            " websocket_read_buffer_size websocket_write_buffer_size"
+            " websocket_use_write_buffer_pool pid_file gomaxprocs shutdown_timeout"
+            " shutdown_termination_delay"
+        ),
+        "Django's LOGGING decides": "log_level log_file",
+        "commands of one connection always run in order": "client_concurrency",
+        "it had no effect in the reference server either": (
+            "client_ping_interval client_message_write_timeout client_request_max_size"
+            " redis_sequence_ttl"
+        ),
+        "this service does not offer it": (
+            "grpc_api grpc_api_port grpc_api_key grpc_api_tls grpc_api_tls_disable"
+            " grpc_api_tls_cert grpc_api_tls_key graphite graphite_tags graphite_host"
+            " graphite_port graphite_prefix graphite_interval broker nats_url nats_prefix"
+            " nats_dial_timeout nats_write_timeout debug"
+            " node_info_metrics_aggregate_interval admin_external"
+        ),
+        "metrics_key or metrics_addresses turns metrics on, at metrics_handler_prefix": (
+            "prometheus prometheus_handler_prefix"
+        ),
+        "streams are always used": "redis_streams",
+        "redis_read_timeout bounds writing too": "redis_write_timeout",
+        "connections to Redis are few and long-lived": (
+            "redis_idle_timeout redis_pubsub_num_workers"
+        ),
+    }
+)
 """Options of the reference server that have no effect → why. They are not mistakes."""

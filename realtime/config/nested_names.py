@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import fields
 
-from realtime.config.names import NOT_USED, SERVER_DECIDES
+from realtime.config.names import NOT_USED, SERVER_DECIDES, by_name
 from realtime.config.options import CHANNEL_OPTION_FIELDS
 from realtime.config.token_options import TokenOptions
 
@@ -95,54 +95,50 @@ OPTIONS: Mapping[str, str] = {
 
 NOT_OFFERED = "this service does not offer it"
 _CHOSEN = "the service chooses it"
-_INTERNAL = "let the reverse proxy decide who reaches the API and the panel"
+_WHOLE = "publications are always sent whole"
+_META_TTL = "redis_history_meta_ttl and memory_history_meta_ttl decide"
 
-UNUSED: Mapping[str, str] = {
-    "http_server": SERVER_DECIDES,
-    "pid_file": SERVER_DECIDES,
-    "shutdown": SERVER_DECIDES,
-    "websocket": SERVER_DECIDES,
-    "log": "Django's LOGGING decides",
-    "http_api.handler_prefix": "Django's URLconf decides paths",
-    "http_api.external": "the reverse proxy decides who reaches it",
-    "admin": "the site's URLconf and the reverse proxy decide",
-    "client.concurrency": "commands of one connection always run in order",
-    "client.channel_position_max_time_lag": NOT_OFFERED,
-    "client.proxy.connect.include_connection_meta": "a connection that begins has no meta",
-    "client.insecure_skip_token_signature_verify": "signatures are always verified",
-    "client.allowed_delta_types": "publications are always sent whole",
-    "channel.history_meta_ttl": "redis_history_meta_ttl and memory_history_meta_ttl decide",
-    "engine.redis": _CHOSEN,
-    **dict.fromkeys(_TRANSPORTS, _CHOSEN),
-    **dict.fromkeys(
-        (f"{name}.connect_code_to_http_response" for name in ("uni_http_stream", "uni_sse")),
-        "with uni_error_mode, the service chooses the status",
-    ),
-    **dict.fromkeys(
-        """
-        consumers debug dev emulation enable_unreleased_features graphite grpc_api init
-        map_broker node opentelemetry prometheus swagger uni_grpc usage_stats webtransport
-        rpc.ping rpc.ping_method
-        """.split(),  # noqa: SIM905 - read as words
-        NOT_OFFERED,
-    ),
-}
+UNUSED = by_name(
+    {
+        SERVER_DECIDES: "http_server pid_file shutdown websocket",
+        "Django's LOGGING decides": "log",
+        "Django's URLconf decides paths": "http_api.handler_prefix",
+        "the reverse proxy decides who reaches it": "http_api.external",
+        "the site's URLconf and the reverse proxy decide": "admin",
+        "commands of one connection always run in order": "client.concurrency",
+        "a connection that begins has no meta": "client.proxy.connect.include_connection_meta",
+        "signatures are always verified": "client.insecure_skip_token_signature_verify",
+        _WHOLE: "client.allowed_delta_types",
+        _META_TTL: "channel.history_meta_ttl",
+        _CHOSEN: " ".join(("engine.redis", *_TRANSPORTS)),
+        "with uni_error_mode, the service chooses the status": (
+            "uni_http_stream.connect_code_to_http_response uni_sse.connect_code_to_http_response"
+        ),
+        NOT_OFFERED: (
+            "client.channel_position_max_time_lag consumers debug dev emulation"
+            " enable_unreleased_features graphite grpc_api init map_broker node opentelemetry"
+            " prometheus swagger uni_grpc usage_stats webtransport rpc.ping rpc.ping_method"
+        ),
+    }
+)
 """Path, or the beginning of paths, in the file → why it has no effect here."""
 
-UNSUPPORTED: Mapping[str, str] = {
-    "broker": "the engine is the broker",
-    "presence_manager": "the engine keeps presence",
-    "proxies": "there is one endpoint for each kind of event",
-    "client.user_id_http_header": "use the connect hook",
-    "client.proxy": "a proxy has an endpoint, a timeout and http_headers",
-    "channel.proxy": "a proxy has an endpoint, a timeout and http_headers",
-    "rpc": "there is one endpoint for all methods",
-    "engine.redis.user": "Redis gets the password alone",
-    "engine.redis.sentinel_user": "Sentinels get the password alone",
-    "engine.redis.sentinel_tls": "the service connects to Sentinels without TLS",
-    "http_server.internal_address": _INTERNAL,
-    "http_server.internal_port": _INTERNAL,
-}
+UNSUPPORTED = by_name(
+    {
+        "the engine is the broker": "broker",
+        "the engine keeps presence": "presence_manager",
+        "there is one endpoint for each kind of event": "proxies",
+        "use the connect hook": "client.user_id_http_header",
+        "a proxy has an endpoint, a timeout and http_headers": "client.proxy channel.proxy",
+        "there is one endpoint for all methods": "rpc",
+        "Redis gets the password alone": "engine.redis.user",
+        "Sentinels get the password alone": "engine.redis.sentinel_user",
+        "the service connects to Sentinels without TLS": "engine.redis.sentinel_tls",
+        "let the reverse proxy decide who reaches the API and the panel": (
+            "http_server.internal_address http_server.internal_port"
+        ),
+    }
+)
 """Path, or the beginning of paths, in the file → the reason. A mistake unless it is off."""
 
 SWITCHED = ("broker", "presence_manager", "engine.redis.sentinel_tls")
@@ -159,23 +155,22 @@ CHANNEL_OPTIONS = frozenset(
 )
 """Channel options that have the same name here."""
 
-CHANNEL_UNUSED: Mapping[str, str] = {
-    "history_meta_ttl": "redis_history_meta_ttl and memory_history_meta_ttl decide",
-    "allowed_delta_types": "publications are always sent whole",
-    "delta_publish": "publications are always sent whole",
-}
-CHANNEL_UNSUPPORTED: Mapping[str, str] = {
-    "subscribe_proxy_name": "there is one endpoint: write default",
-    "publish_proxy_name": "there is one endpoint: write default",
-    "sub_refresh_proxy_enabled": "clients refresh subscriptions with tokens",
-    "sub_refresh_proxy_name": "clients refresh subscriptions with tokens",
-    "subscribe_stream_proxy_enabled": NOT_OFFERED,
-    "subscribe_stream_proxy_name": NOT_OFFERED,
-    "subscribe_stream_bidirectional": NOT_OFFERED,
-    "subscription_type": "subscriptions are to streams",
-    "map": NOT_OFFERED,
-    "shared_poll": NOT_OFFERED,
-}
+CHANNEL_UNUSED = by_name(
+    {_META_TTL: "history_meta_ttl", _WHOLE: "allowed_delta_types delta_publish"}
+)
+CHANNEL_UNSUPPORTED = by_name(
+    {
+        "there is one endpoint: write default": "subscribe_proxy_name publish_proxy_name",
+        "clients refresh subscriptions with tokens": (
+            "sub_refresh_proxy_enabled sub_refresh_proxy_name"
+        ),
+        "subscriptions are to streams": "subscription_type",
+        NOT_OFFERED: (
+            "subscribe_stream_proxy_enabled subscribe_stream_proxy_name"
+            " subscribe_stream_bidirectional map shared_poll"
+        ),
+    }
+)
 
 
 _FLAT_UNUSED = {**{_flat(path): why for path, why in UNUSED.items()}, **CHANNEL_UNUSED, **NOT_USED}

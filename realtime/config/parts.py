@@ -9,15 +9,9 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from realtime.config.channel_options import ChannelOptions
-from realtime.config.options import Config
 
 namespaces: dict[str, ChannelOptions] = {}
-"""Those that parts bring with them."""
-
-
-def with_those_of(config: Config) -> dict[str, ChannelOptions]:
-    """Return these namespaces, and those of the site, which count where they have the same name."""
-    return {**namespaces, **config.namespaces}
+"""Those that parts bring with them. The ones of the site count where they have the same name."""
 
 
 class Part(AppConfig):

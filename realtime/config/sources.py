@@ -115,7 +115,8 @@ class Configuration:
         """Read, merge and validate the sources."""
         sources = self.gather()
         config, problems = read(sources.options)
-        config = replace(config, types=self._types, namespaces=parts.with_those_of(config))
+        namespaces = {**parts.namespaces, **config.namespaces}
+        config = replace(config, types=self._types, namespaces=namespaces)
         problems = [
             *(problems or _url_problems(config)),
             *layer_problems(config),

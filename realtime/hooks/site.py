@@ -22,12 +22,13 @@ from realtime.config.channel_types import ChannelTypes
 from realtime.config.options import ChannelOptions, Config
 from realtime.errors import (
     BadRequest,
+    Error,
     InternalError,
     MethodNotFound,
     NotAvailable,
     PermissionDenied,
 )
-from realtime.hooks import answers, login, typed
+from realtime.hooks import answers, login
 from realtime.hooks.deciding import Deciding
 from realtime.hooks.login import Logins
 from realtime.hooks.registry import Registry
@@ -67,8 +68,6 @@ GROUPS = (("connect", "refresh"), ("subscribe", "publish"), ("rpc", "message"))
 class SiteHooks(Hooks):
     """See `node.hooks.Hooks`. Belongs to one event loop."""
 
-    wants_handshake = True
-
     def __init__(
         self,
         config: Config,
@@ -83,6 +82,7 @@ class SiteHooks(Hooks):
             connections: surrounds each call, for the database connections of its thread.
             spans: traces calls; None: they have no spans.
         """
+        self.wants_handshake = hooks_needed(config, registry)
         self._config = config
         self._registry = registry
         self._deciding = Deciding(registry, config)
@@ -188,10 +188,19 @@ class SiteHooks(Hooks):
         data: Payload,
     ) -> Payload:
         """Return what `_answer` does, and check the data before and after it."""
-        await typed.check(types, self._runners["publish"], caller, channel, data)
+        found = types.of_clients(channel)
+        if found is not None and found.may_query:
+            await self._runners["publish"].run(found.accept, data, caller=caller)
+        elif found is not None:
+            found.accept(data)
         answer = await self._answer(caller, channel, options, data)
         if answer is not data:
-            typed.check_answer(types, channel, answer)
+            try:
+                types.check_sent(channel, answer)
+            except Error as error:
+                text = "The hook for %r gave an answer of another type: %s"
+                logger.error(text, channel, error.message)
+                raise InternalError from None
         return answer
 
     async def _answer(
@@ -320,6 +329,6 @@ def site_hooks(
     config: Config, registry: Registry, connections: Connections, spans: Spans | None
 ) -> Hooks | None:
     """Return what of the site decides at a node; None: the options alone. See `SiteHooks`."""
-    if hooks_needed(config, registry):
-        return SiteHooks(config, registry, connections, spans)
-    return None if config.types is None else typed.TypedHooks(config, config.types, connections)
+    if config.types is None and not hooks_needed(config, registry):
+        return None
+    return SiteHooks(config, registry, connections, spans)

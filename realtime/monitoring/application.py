@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from urllib.parse import parse_qs
 
 from realtime.config.options import Config
@@ -66,15 +65,11 @@ async def _metrics(node: Node | None, config: Config, scope: Scope) -> tuple[int
     """Return status, body and content type of the metrics."""
     headers = {name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]}
     if not access.may_read(config, headers, address_of(scope, config.trusted_proxies)):
-        return (
-            (401, b"Unauthorized\n", _PLAIN)
-            if config.metrics_key
-            else (403, b"Forbidden\n", _PLAIN)
-        )
+        if config.metrics_key:
+            return 401, b"Unauthorized\n", _PLAIN
+        return 403, b"Forbidden\n", _PLAIN
     if scope["method"] not in ("GET", "HEAD"):
         return 405, b"Method Not Allowed\n", _PLAIN
-    if importlib.util.find_spec("prometheus_client") is None:
-        return 501, b'The package is missing: pip install "prometheus-client"\n', _PLAIN
     if node is None:
         return _UNAVAILABLE
     # its import takes a while, which only those who read metrics need to spend

@@ -18,7 +18,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 from django.core.signing import Signer
@@ -93,14 +93,6 @@ def complete(html: bytes, found: Mapping[tuple[str, int], Position | None]) -> b
 def as_json(position: Position | None) -> dict[str, Any]:
     """Return a position as elements and headers have it."""
     return {} if position is None else {"offset": position.offset, "epoch": position.epoch}
-
-
-def by_time(elements: Iterable[tuple[str, int]]) -> Iterator[tuple[int, list[str]]]:
-    """Yield each time with its channels: a page has one time, unless caches kept parts of it."""
-    times: dict[int, list[str]] = {}
-    for channel, at in elements:
-        times.setdefault(at, []).append(channel)
-    yield from times.items()
 
 
 def _signed(channel: str, at: int) -> str:

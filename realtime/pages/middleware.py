@@ -11,7 +11,7 @@ without the middleware `realtime.asgi.application` does.
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import suppress
 from typing import Any
 
@@ -20,7 +20,6 @@ from django.http import HttpRequest
 
 from realtime.errors import Error
 from realtime.pages import elements, page_positions
-from realtime.server_api.arguments import Position
 from realtime.serving import run_by_hand
 from realtime.transports.private_pages import KEY, PagePrivacy, keep_from_caches
 
@@ -44,23 +43,15 @@ class PositionMiddleware:
             return self._acall(request)
         page = _begin(request)
         response = self.get_response(request)
-        _finish(page, response)
-        if _is_html(response):
-            if response.streaming:
-                _stream(response)
-            elif wanted := elements.pending(response.content):
-                _replace(response, elements.complete(response.content, _read(wanted)))
+        if wanted := _finish(page, response):
+            _replace(response, _read(wanted))
         return response
 
     async def _acall(self, request: HttpRequest) -> Any:
         page = _begin(request)
         response = await self.get_response(request)
-        _finish(page, response)
-        if _is_html(response):
-            if response.streaming:
-                _stream(response)
-            elif wanted := elements.pending(response.content):
-                _replace(response, elements.complete(response.content, await _aread(wanted)))
+        if wanted := _finish(page, response):
+            _replace(response, await _aread(wanted))
         return response
 
 
@@ -83,27 +74,25 @@ def _begin(request: HttpRequest) -> PagePrivacy:
     return page
 
 
-def _finish(page: PagePrivacy, response: Any) -> None:
+def _finish(page: PagePrivacy, response: Any) -> list[tuple[str, int]]:
+    """Return the elements that wait; those of a streamed page are completed as they pass."""
     page.sent = response.streaming
     if page.private:
         keep_from_caches(response)
-
-
-def _is_html(response: Any) -> bool:
     kind = response.headers.get("Content-Type", "").lower()
-    return "html" in kind and "Content-Encoding" not in response.headers
-
-
-def _replace(response: Any, content: bytes) -> None:
-    response.content = content
-    if "Content-Length" in response.headers:
-        response.headers["Content-Length"] = str(len(content))
-
-
-def _stream(response: Any) -> None:
-    """Complete the elements of a streamed page, also those that stand in two chunks."""
+    if "html" not in kind or "Content-Encoding" in response.headers:
+        return []
+    if not response.streaming:
+        return elements.pending(response.content)
     chunks = response.streaming_content
     response.streaming_content = _acompleted(chunks) if response.is_async else _completed(chunks)
+    return []
+
+
+def _replace(response: Any, found: elements.Found) -> None:
+    response.content = elements.complete(response.content, found)
+    if "Content-Length" in response.headers:
+        response.headers["Content-Length"] = str(len(response.content))
 
 
 def _completed(chunks: Iterator[bytes]) -> Iterator[bytes]:
@@ -127,19 +116,18 @@ async def _acompleted(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
 
 
 def _read(wanted: list[tuple[str, int]]) -> elements.Found:
-    async def at_once(channels: list[str], at: int) -> dict[str, Position | None]:
-        return page_positions.read(channels, at)
-
-    return run_by_hand(_aread(wanted, at_once))
+    return run_by_hand(_aread(wanted, page_positions.call))
 
 
 async def _aread(
-    wanted: list[tuple[str, int]],
-    read: Callable[[list[str], int], Awaitable[dict[str, Position | None]]] = page_positions.aread,
+    wanted: list[tuple[str, int]], ask: page_positions.Ask = page_positions.acall
 ) -> elements.Found:
+    times: dict[int, list[str]] = {}
+    for channel, at in wanted:
+        times.setdefault(at, []).append(channel)
     found: elements.Found = {}
-    for at, channels in elements.by_time(wanted):
+    for at, channels in times.items():
         with suppress(Error):  # a cache kept what the options no longer allow
-            positions = await read(channels, at)
+            positions = await page_positions.read_by(ask, channels, at)
             found.update({(channel, at): position for channel, position in positions.items()})
     return found

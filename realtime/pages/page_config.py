@@ -88,10 +88,15 @@ def visitor(request: HttpRequest) -> Any | None:
 
 def find_view(name: str) -> str | None:
     """Return the path of a view of `realtime.urls`, None if the site does not include them."""
+    return find_url(f"realtime:{name}")
+
+
+def find_url(name: str) -> str | None:
+    """Return the path of a URL of the site by its name, None if there is none."""
     if not getattr(settings, "ROOT_URLCONF", None):
         return None
     try:
-        return reverse(f"realtime:{name}")
+        return reverse(name)
     except NoReverseMatch:
         return None
 

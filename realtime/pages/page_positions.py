@@ -119,29 +119,26 @@ def in_snapshot(channels: Sequence[str]) -> dict[str, Position | None] | None:
 
 async def apositions(request: HttpRequest, channels: Sequence[str]) -> dict[str, Position | None]:
     """Return the positions that channels had when a request began. Async version of `positions`."""
-    return await aread(channels, time_of(request))
+    return await read_by(acall, channels, time_of(request))
 
 
 def read(channels: Sequence[str], at: int | None) -> dict[str, Position | None]:
     """Return positions at a time in Unix ms, or those of now; see `positions`."""
-    return run_by_hand(_read(channels, at, _call))
+    return run_by_hand(read_by(call, channels, at))
 
 
-async def aread(channels: Sequence[str], at: int) -> dict[str, Position | None]:
-    """Return positions at a time in Unix ms. Async version of `read`."""
-    return await _read(channels, at, _acall)
-
-
-async def _read(channels: Sequence[str], at: int | None, ask: Ask) -> dict[str, Position | None]:
+async def read_by(ask: Ask, channels: Sequence[str], at: int | None) -> dict[str, Position | None]:
+    """Return what `read` does. `ask`: `call` or `acall`."""
     return _recorded(await _reader.read(dict.fromkeys(channels), at, ask))
 
 
-async def _call(work: Work) -> list[StreamPosition]:
+async def call(work: Work) -> list[StreamPosition]:
     """Ask the engine in a thread. Never waits, so that `run_by_hand` can run it."""
     return serving.call(work, async_name="pages.apositions", timeout=READ_TIMEOUT)
 
 
-async def _acall(work: Work) -> list[StreamPosition]:
+async def acall(work: Work) -> list[StreamPosition]:
+    """Ask the engine from a coroutine."""
     async with asyncio.timeout(3 * READ_TIMEOUT):
         return await serving.acall(work, timeout=READ_TIMEOUT)
 

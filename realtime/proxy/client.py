@@ -33,7 +33,6 @@ CLOSE_TIMEOUT = 1.0
 _WITH_BODY = (307, 308)
 _WITHOUT_BODY = (301, 302, 303)
 _FOR_SAME_SITE = ("authorization", "cookie")
-_OF_BODY = ("content-type",)
 
 
 class ProxyClient:
@@ -87,10 +86,11 @@ class ProxyClient:
             if url.scheme not in ("http", "https") or not url.host:
                 raise ProxyError("it redirects to something other than an http or https URL")
             if url.host != first_host and not url.host.endswith(f".{first_host}"):
-                _remove(headers, _FOR_SAME_SITE)
+                for name in _FOR_SAME_SITE:
+                    headers.pop(name, None)
             if status in _WITHOUT_BODY:
                 method, body = "GET", b""
-                _remove(headers, _OF_BODY)
+                headers.pop("content-type", None)
         raise ProxyError(f"more than {MAX_REQUESTS - 1} redirects")
 
     async def close(self) -> None:
@@ -124,8 +124,3 @@ def _encoded(headers: Mapping[str, str], url: httpx.URL) -> list[tuple[bytes, by
         (name.title().encode("latin-1"), value.strip().encode("latin-1"))
         for name, value in headers.items()
     ]
-
-
-def _remove(headers: dict[str, str], names: tuple[str, ...]) -> None:
-    for name in names:
-        headers.pop(name, None)

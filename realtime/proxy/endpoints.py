@@ -41,20 +41,10 @@ MAX_CONCURRENT_CALLS = 100
 """Calls of one endpoint at once; others wait, and the wait counts for their timeout."""
 
 NOT_FORWARDED = frozenset(
-    (
-        "accept-encoding",
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "keep-alive",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-    )
+    """
+    accept-encoding connection content-encoding content-length content-type expect host keep-alive
+    te trailer transfer-encoding upgrade
+    """.split()  # noqa: SIM905 - read as words
 )
 """Headers about the request of the handshake itself."""
 

@@ -22,7 +22,6 @@ from realtime.payload import escape
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import UInt32
 from realtime.server_api import methods, operations
-from realtime.server_api.errors import EngineAway
 from realtime.server_api.methods_v2 import Row, encode, encode_error
 
 logger = logging.getLogger("realtime.server_api")
@@ -190,14 +189,14 @@ class Patience:
         self._is_away = False
 
     def check(self) -> None:
-        """Raise EngineAway if a command has failed, and the time is over."""
+        """Raise operations.EngineAway if a command has failed, and the time is over."""
         waited = time.monotonic() - self._began
         if self._is_away and waited >= factory.answer_timeout(self._config):
-            raise EngineAway
+            raise operations.EngineAway
 
     def note(self, error: Error) -> None:
         """Note the error of a command."""
-        self._is_away = self._is_away or error.code >= EngineAway.code
+        self._is_away = self._is_away or error.code >= operations.EngineAway.code
 
 
 async def result_of(member: Member, row: Row[Any, Any], params: Struct) -> bytes:

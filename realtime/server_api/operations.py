@@ -51,7 +51,6 @@ from realtime.protocol.messages import (
     StreamPosition,
     UserID,
 )
-from realtime.server_api.errors import EngineAway, OutcomeUnknown
 from realtime.streams import reading
 
 MAX_SURVEYED_CHANNELS = 1000
@@ -64,6 +63,17 @@ MAX_BLOCKED_USER = 255
 
 Checked = tuple[NewPublication, ChannelOptions]
 """A publication that `check_new` has let through, and the options of its channel."""
+
+
+class EngineAway(Error, code=300, message="engine unavailable"):
+    """The reply of the HTTP API for an `EngineUnavailable`: the command was not run.
+
+    The protocol has no such code.
+    """
+
+
+class OutcomeUnknown(Error, code=301, message="outcome unknown"):
+    """The reply of the HTTP API for a `NoReply`: the command may have been run."""
 
 
 def api_error(error: Error | EngineUnavailable) -> Error:

@@ -130,9 +130,6 @@ class AfterCommit:
         waits(publications, "commit")
         return [UNKNOWN] * len(publications)
 
-    async def asend(self, publications: Publications) -> Outcomes:
-        return await self._publisher().asend(publications)
-
 
 def waits(publications: Publications, until: str) -> None:
     """Tell what records this request that publications wait; see `RequestRecorder.waits`."""

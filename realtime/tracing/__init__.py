@@ -11,8 +11,8 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from opentelemetry.context import Context
@@ -66,8 +66,7 @@ class Spans:
             self._propagator.inject(carrier)
             yield carrier.get(_HEADER, "")
 
-    @contextmanager
-    def deliver(self, namespace: str, traceparent: str) -> Iterator[None]:
+    def deliver(self, namespace: str, traceparent: str) -> AbstractContextManager[Any]:
         """Make the span of the delivery to the clients of this node, in the trace of the publisher.
 
         Args:
@@ -75,36 +74,33 @@ class Spans:
             traceparent: of the publication.
         """
         parent = self._extracted(traceparent)
-        with self._tracer.start_as_current_span(
+        return self._tracer.start_as_current_span(
             f"deliver {namespace}".strip(),
             context=parent,
             kind=self._kinds.CONSUMER,
             attributes=_messaging("process", namespace),
             links=[self._link(self._current(parent).get_span_context())],
-        ):
-            yield
+        )
 
-    @contextmanager
-    def hook(self, kind: str) -> Iterator[None]:
+    def hook(self, kind: str) -> AbstractContextManager[Any]:
         """Make the span of a call of a hook, or of an endpoint in its place."""
-        with self._tracer.start_as_current_span(f"hook {kind}", attributes={"realtime.hook": kind}):
-            yield
+        return self._tracer.start_as_current_span(
+            f"hook {kind}", attributes={"realtime.hook": kind}
+        )
 
-    @contextmanager
-    def api(self, method: str, traceparent: str) -> Iterator[None]:
+    def api(self, method: str, traceparent: str) -> AbstractContextManager[Any]:
         """Make the span of a request to the server API.
 
         Args:
             method: the name of the method; "commands" for a body of commands.
             traceparent: the header of the request; "" if it has none.
         """
-        with self._tracer.start_as_current_span(
+        return self._tracer.start_as_current_span(
             f"api {method}",
             context=self._extracted(traceparent),
             kind=self._kinds.SERVER,
             attributes={"rpc.method": method},
-        ):
-            yield
+        )
 
     def _extracted(self, traceparent: str) -> Context | None:
         return self._propagator.extract({_HEADER: traceparent}) if traceparent else None
