@@ -53,12 +53,6 @@ class PostgreSQLBroker(PostgreSQLStreams):
 
     # publishing
 
-    async def publish(self, outgoing: Outgoing) -> Published:
-        (published,) = await self.publish_many([outgoing])
-        if isinstance(published, EngineUnavailable):
-            raise published
-        return published
-
     async def publish_many(
         self, publications: Sequence[Outgoing]
     ) -> list[Published | EngineUnavailable]:
