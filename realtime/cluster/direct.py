@@ -25,8 +25,6 @@ from realtime.protocol.messages import Publication
 
 logger = logging.getLogger("realtime.node")
 
-"""A direct message that comes too late is useless."""
-
 NodeID: TypeAlias = str
 
 

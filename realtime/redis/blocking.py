@@ -260,11 +260,9 @@ class BlockingRedis(BlockingCalls):
         return results
 
     def _unavailable(self, error: Exception) -> EngineUnavailable:
-        for kind, code in _REDIRECTS.items():
-            if type(error) is kind:
-                redirected = Redirected.of(self._host, f"{code} {error}")
-                if redirected is not None:
-                    return redirected
+        code = _REDIRECTS.get(type(error), "")
+        if (redirected := Redirected.of(self._host, f"{code} {error}")) is not None:
+            return redirected
         unavailable = self._host.unavailable(error)
         if isinstance(error, NoScriptError):
             return NoScript(str(unavailable))

@@ -9,6 +9,12 @@ from typing import Generic, TypeVar
 T = TypeVar("T")
 
 
+def settle(result: asyncio.Future[T], value: T) -> None:
+    """Give a result to a caller, unless that has gone."""
+    if not result.done():
+        result.set_result(value)
+
+
 class Batches(Generic[T]):
     """Writes items in the order in which they come, one batch after the other, on one loop."""
 

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.channel_list import ChannelList
-from realtime.engine.postgresql.batches import Batches
+from realtime.engine.postgresql.batches import Batches, settle
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.delivery import StreamDelivery
 from realtime.engine.postgresql.rings import LoopRinger, Message
@@ -53,12 +53,6 @@ class PostgreSQLBroker(PostgreSQLStreams):
 
     # publishing
 
-    async def publish(self, outgoing: Outgoing) -> Published:
-        (published,) = await self.publish_many([outgoing])
-        if isinstance(published, EngineUnavailable):
-            raise published
-        return published
-
     async def publish_many(
         self, publications: Sequence[Outgoing]
     ) -> list[Published | EngineUnavailable]:
@@ -78,10 +72,10 @@ class PostgreSQLBroker(PostgreSQLStreams):
             kept = await self._keep([outgoing for outgoing, _ in group])
         except EngineUnavailable as error:
             for _, result in group:
-                _settle(result, error)
+                settle(result, error)
         except asyncio.CancelledError:
             for _, result in group:
-                _settle(result, NoReply("the engine has stopped"))
+                settle(result, NoReply("the engine has stopped"))
             raise
         except Exception as error:  # of what a caller gave
             for _, result in group:
@@ -90,7 +84,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
         else:
             for (published, message), (_, result) in zip(kept, group, strict=True):
                 if message is None:
-                    _settle(result, published)
+                    settle(result, published)
                 else:
                     self._send(published, message, result)
         finally:
@@ -101,15 +95,15 @@ class PostgreSQLBroker(PostgreSQLStreams):
 
     def _send(self, published: Published, message: Message, result: Settled) -> None:
         if message.offset:  # it is kept: a ring that is lost only delays it
-            _settle(result, published)
+            settle(result, published)
             self._loop_ringer.soon(message)
         else:
-            self._loop_ringer.soon(message, lambda error: _settle(result, error or published))
+            self._loop_ringer.soon(message, lambda error: settle(result, error or published))
 
     async def close(self) -> None:
         """Deliver and publish nothing more."""
         for _, result in await self._groups.close():
-            _settle(result, EngineUnavailable("the engine has stopped"))
+            settle(result, EngineUnavailable("the engine has stopped"))
         await self.delivery.close()
 
     # delivery
@@ -123,8 +117,3 @@ class PostgreSQLBroker(PostgreSQLStreams):
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)
         self.delivery.unfollow(channel)
-
-
-def _settle(result: Settled, value: Published | EngineUnavailable) -> None:
-    if not result.done():  # its caller may have gone
-        result.set_result(value)

@@ -156,9 +156,6 @@ class StreamDelivery:
 
     # news
 
-    def on_lost(self) -> None:
-        self.is_interrupted = True
-
     def on_restored(self) -> None:
         """Read what was missed, perhaps at another server with another clock."""
         self.is_interrupted = False
@@ -277,7 +274,8 @@ class StreamDelivery:
             followed = self._followed.get(name)
             if followed is None or (followed.top, followed.epoch) == (top, epoch):
                 continue
-            if followed.epoch == epoch and followed.top > 0 and self._has_more(rows, name):
+            is_full = [row[0] for row in rows].count(name) >= MAX_NEWS
+            if followed.epoch == epoch and followed.top > 0 and is_full:
                 self.fall_behind([name])
             elif self.receiver is not None:
                 followed.top, followed.epoch = top, epoch
@@ -291,10 +289,6 @@ class StreamDelivery:
                 for at, record in later:
                     if not _is_late(at, followed):
                         self._deliver(followed, 0, record)
-
-    @staticmethod
-    def _has_more(rows: Sequence[Row], name: bytes) -> bool:
-        return len([None for row in rows if row[0] == name]) >= MAX_NEWS
 
     def _deliver(self, followed: _Followed, offset: int, record: bytes) -> None:
         receiver = self.receiver

@@ -89,7 +89,7 @@ class PostgreSQLEngine(Engine):
 
         def lost(error: EngineUnavailable) -> None:
             logger.warning("Delivery by PostgreSQL is interrupted: %s", error)
-            delivery.on_lost()
+            delivery.is_interrupted = True
             receiver.on_interrupted(_everywhere)
 
         def restored() -> None:

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import suppress
 from typing import Any
 
 import psycopg
@@ -65,7 +66,6 @@ class Ears:
         self.on_ring = on_ring
         self.look = look
         self._on_lost, self._on_restored = on_change
-        self.connected = False
         self._task: asyncio.Task[None] | None = None
 
     async def open(self) -> None:
@@ -75,11 +75,9 @@ class Ears:
             EngineUnavailable: PostgreSQL is away.
         """
         await self._connect()
-        self.connected = True
         self._task = asyncio.get_running_loop().create_task(self._run())
 
     async def close(self) -> None:
-        self.connected = False
         if self._task is not None:
             self._task.cancel()
             await asyncio.wait([self._task])
@@ -94,19 +92,18 @@ class Ears:
                 lost = error
             except (psycopg.Error, OSError) as error:
                 lost = self.address.failed(error)
-            self.connected = False
             await self._disconnect()
             self._on_lost(lost)
-            delay = RETRY_DELAY
-            while not self.connected:
-                await asyncio.sleep(delay)
-                delay = min(2 * delay, RETRY_DELAY_MAX)
-                try:
-                    await self._connect()
-                    self.connected = True
-                except EngineUnavailable:
-                    pass
+            await self._connect_again()
             self._on_restored()
+
+    async def _connect_again(self) -> None:
+        delay = RETRY_DELAY
+        while True:
+            await asyncio.sleep(delay)
+            delay = min(2 * delay, RETRY_DELAY_MAX)
+            with suppress(EngineUnavailable):
+                return await self._connect()
 
     async def _connect(self) -> None:
         raise NotImplementedError

@@ -14,8 +14,10 @@ FOREIGN = "Do other programs write to the tables of the engine?"
 
 decoding = partial(entries.decoding, "PostgreSQL")
 
-_encoder = msgspec.json.Encoder()
-_decoder = msgspec.json.Decoder(Message)
+pack = msgspec.json.Encoder().encode
+"""Returns a message as bytes."""
+unpack = msgspec.json.Decoder(Message).decode
+"""Returns the message in bytes. Raises msgspec.DecodeError: no node wrote this."""
 
 
 def text(key: bytes) -> str:
@@ -25,17 +27,3 @@ def text(key: bytes) -> str:
         UnicodeDecodeError: no node wrote this.
     """
     return key.decode(errors="surrogatepass")
-
-
-def pack(message: Message) -> bytes:
-    """Return a message as bytes."""
-    return _encoder.encode(message)
-
-
-def unpack(data: bytes) -> Message:
-    """Return the message in bytes.
-
-    Raises:
-        msgspec.DecodeError: no node wrote this.
-    """
-    return _decoder.decode(data)

@@ -16,11 +16,12 @@ import hashlib
 import itertools
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from functools import partial
 
 import msgspec
 from msgspec import Raw, Struct
 
-from realtime.engine.postgresql.batches import Batches
+from realtime.engine.postgresql.batches import Batches, settle
 from realtime.engine.postgresql.database import Database
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
@@ -172,12 +173,7 @@ class LoopRinger(Ringer):
         sent: asyncio.Future[EngineUnavailable | None] = asyncio.get_running_loop().create_future()
         for message in messages[:-1]:
             self.soon(message)
-
-        def done(error: EngineUnavailable | None) -> None:
-            if not sent.done():
-                sent.set_result(error)
-
-        self.soon(messages[-1], done)
+        self.soon(messages[-1], partial(settle, sent))
         if (error := await sent) is not None:
             raise error
 

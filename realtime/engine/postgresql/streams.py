@@ -76,32 +76,29 @@ class PostgreSQLStreams:
     # publishing
 
     async def publish(self, outgoing: Outgoing) -> Published:
-        (published,) = await self._publish([outgoing])
+        (published,) = await self.publish_many([outgoing])
+        if isinstance(published, EngineUnavailable):
+            raise published
         return published
 
     async def publish_many(
         self, publications: Sequence[Outgoing]
     ) -> list[Published | EngineUnavailable]:
+        messages: list[Message] = []
         try:
-            return [*await self._publish(publications)]
+            kept = await self._keep(publications)
+            messages = [message for _, message in kept if message is not None]
+            if messages:
+                await self._ringer.ring(messages)
         except EngineUnavailable as error:
-            return [error] * len(publications)
+            # a kept publication is published: nodes find it at their next look
+            if not messages or not all(message.offset for message in messages):
+                return [error] * len(publications)
+        return [published for published, _ in kept]
 
     async def notify(self, channel: ChannelName, notice: Notice) -> None:
         content = {**records.of_client(notice.info), "joined": isinstance(notice, Joined)}
         await self._ringer.ring([Message(channel, Raw(msgspec.json.encode(content)))])
-
-    async def _publish(self, publications: Sequence[Outgoing]) -> list[Published]:
-        kept = await self._keep(publications)
-        messages = [message for _, message in kept if message is not None]
-        if messages:
-            try:
-                await self._ringer.ring(messages)
-            except EngineUnavailable:
-                # a kept publication is published: nodes find it at their next look
-                if not all(message.offset for message in messages):
-                    raise
-        return [published for published, _ in kept]
 
     async def _keep(
         self, publications: Sequence[Outgoing]

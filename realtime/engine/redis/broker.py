@@ -193,13 +193,10 @@ class RedisStreams:
         *,
         reverse: bool = False,
     ) -> History:
-        entries: list[Entry] = []
-        if limit == 0:
-            position, _, top_uid = await self._read(channel)
-        else:
-            position, entries, top_uid = await self._read(
-                channel, _first_entry(start, reverse), limit, reverse
-            )
+        first = "" if limit == 0 else _first_entry(start, reverse)
+        call = self._read_call(channel, first, limit, reverse)
+        reply = await self._shards.call(self._shards.shard(channel), call)
+        position, entries, top_uid = _read_reply(reply)
         publications: list[Publication] = []
         previous_uid = ""
         for entry in entries:
@@ -257,17 +254,6 @@ class RedisStreams:
         arguments = (epoch.partition("-")[0], new_epoch())
         await self._shards.run(channel, RENEW_EPOCH, (meta, new), arguments)
 
-    async def _read(
-        self,
-        channel: ChannelName,
-        first: str | int = "",
-        limit: int | None = None,
-        reverse: bool = False,
-    ) -> tuple[StreamPosition, list[Entry], str]:
-        """Read the top position, entries, and the UID at the top; see `lua/read.lua`."""
-        call = self._read_call(channel, first, limit, reverse)
-        return _read_reply(await self._shards.call(self._shards.shard(channel), call))
-
     def _read_call(
         self,
         channel: ChannelName,
@@ -315,6 +301,7 @@ def _first_entry(start: int | None, reverse: bool) -> str | int:
 
 
 def _read_reply(reply: ReadReply | EngineUnavailable) -> tuple[StreamPosition, list[Entry], str]:
+    """Return the top position, entries, and the UID at the top; see `lua/read.lua`."""
     if isinstance(reply, EngineUnavailable):
         raise reply
     with decoding("a position"):

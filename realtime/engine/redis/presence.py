@@ -27,6 +27,8 @@ class RedisPresence:
         await self._shards.run(channel, REMOVE_PRESENCE, self._keys.presence(channel), (client,))
 
     async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
-        entries = await self._shards.entries(channel, self._keys.presence(channel))
+        packed = await self._shards.packed_entries(channel, self._keys.presence(channel))
+        with decoding("an entry"):
+            entries = [(name.decode(), self._shards.unpack(value)) for name, value in packed]
         with decoding("a presence entry"):
             return {client: records.to_client(message) for client, message in entries}

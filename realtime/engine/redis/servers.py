@@ -177,7 +177,8 @@ class ClusterServers:
         return [self.map.at(place).label for place in places]
 
     def examined(self, clients: Sequence[BlockingClient]) -> list[tuple[str, BlockingClient]]:
-        route = _route(clients[0])
+        route = clients[0]
+        assert isinstance(route, BlockingRoute)
         if not self.map.places:
             route.cluster.load()
         return [
@@ -197,11 +198,6 @@ class ClusterServers:
     def unserved(self) -> int:
         places = self.map.places
         return sum(slot not in places for slot in self.map.slots)
-
-
-def _route(client: BlockingClient) -> BlockingRoute:
-    assert isinstance(client, BlockingRoute)
-    return client
 
 
 Servers = ShardServers | ClusterServers

@@ -120,14 +120,6 @@ class Shards:
                 arguments += (name, self.pack(message))
             await self.run(channel, ADD_PRESENCE, keys, arguments)
 
-    async def entries(
-        self, channel: ChannelName, keys: tuple[str, str]
-    ) -> list[tuple[str, Message]]:
-        """Return the entries that have not expired."""
-        packed = await self.packed_entries(channel, keys)
-        with decoding("an entry"):
-            return [(name.decode(), self.unpack(value)) for name, value in packed]
-
     async def packed_entries(
         self, channel: ChannelName, keys: tuple[str, str]
     ) -> list[tuple[bytes, bytes]]:
