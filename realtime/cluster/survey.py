@@ -56,7 +56,6 @@ class SurveyAnswer(Protocol):
     @property
     def node(self) -> str:
         """Node ID."""
-        ...
 
 
 A = TypeVar("A", bound=SurveyAnswer)

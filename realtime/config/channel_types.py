@@ -27,7 +27,6 @@ class DataCheck(Protocol):
             BadRequest: they do not have the declared type. The message says where.
             InternalError: the declaration has a mistake; the log says which.
         """
-        ...
 
 
 class TypeDescription(NamedTuple):
@@ -52,7 +51,6 @@ class ChannelTypes(Protocol):
 
     def of_clients(self, channel: str) -> DataCheck | None:
         """Return what checks publications of clients into a channel; None: no type is declared."""
-        ...
 
     def check_sent(self, channel: str, data: Payload) -> None:
         """Check a publication of the site, as the option `typed_channels` says.
@@ -61,24 +59,18 @@ class ChannelTypes(Protocol):
             BadRequest: the data do not have a declared type, and the option is "raise".
             InternalError: the declaration has a mistake, and the option is "raise".
         """
-        ...
 
     def mode(self) -> str:
         """Return what the option `typed_channels` says: "raise", "log" or "off"."""
-        ...
 
     def mismatch(self, channel: str, data: Payload) -> str:
         """Return why data do not have a declared type; "" if they do, or none is declared."""
-        ...
 
     def describe(self, channel: str) -> TypedPattern | None:
         """Return the declared types of a channel; None if there are none that can be used."""
-        ...
 
     def patterns(self) -> list[str]:
         """Return the channel patterns with declared types."""
-        ...
 
     def problems(self) -> list[str]:
         """Return the mistakes in the declarations, as sentences."""
-        ...

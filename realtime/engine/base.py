@@ -96,34 +96,27 @@ class Receiver(Protocol):
         self, channel: ChannelName, publication: Publication, position: StreamPosition | None
     ) -> None:
         """Deliver a publication. `position`: its place in the stream, None without history."""
-        ...
 
     def on_advance(self, channel: ChannelName, position: StreamPosition) -> None:
         """Note that a stream reaches up to a position: the node reads what it has not got.
 
         An engine calls this in place of `on_publication` where it knows the position alone.
         """
-        ...
 
     def on_notice(self, channel: ChannelName, notice: Notice) -> None:
         """Deliver a join or leave. The client may be at any node."""
-        ...
 
     def on_first(self, kind: Kind, name: str) -> None:
         """This node lists a name that no other node lists, such as an occupied channel."""
-        ...
 
     def on_last(self, kind: Kind, name: str) -> None:
         """This node lists a name no longer, and no other one does: such as a vacated channel."""
-        ...
 
     def on_interrupted(self, affects: Affects) -> None:
         """Delivery to the affected channels is interrupted until `on_resumed`."""
-        ...
 
     def on_resumed(self, affects: Affects) -> None:
         """Delivery to the affected channels works again; what was published meanwhile is lost."""
-        ...
 
 
 class Outgoing(Struct, frozen=True, gc=False):
@@ -174,7 +167,6 @@ class Streams(Protocol):
         The same idempotency key in the same channel publishes once, whichever processes ask.
         Only a third-party layer sends in a second step: what it loses, a repetition does not send.
         """
-        ...
 
     async def publish_many(
         self, publications: Sequence[Outgoing]
@@ -187,11 +179,9 @@ class Streams(Protocol):
         Returns:
             What became of each, or why it was not published.
         """
-        ...
 
     async def notify(self, channel: ChannelName, notice: Notice) -> None:
         """Send a join or leave to every node that is subscribed to a channel. It is not kept."""
-        ...
 
     async def history(
         self,
@@ -212,7 +202,6 @@ class Streams(Protocol):
             limit: publications to read at most, 0 or more; None: all.
             reverse: begin at `start` and go back to older ones.
         """
-        ...
 
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
@@ -227,11 +216,9 @@ class Streams(Protocol):
             at: Unix ms; return the positions that the channels had then, by the clock that gives
                 publications their times. If history does not reach back that far, the offset is 0.
         """
-        ...
 
     async def remove_history(self, channel: ChannelName) -> None:
         """Remove the kept publications; the position stays."""
-        ...
 
     async def renew_epoch(self, channel: ChannelName, epoch: str) -> None:
         """Begin a new epoch of a stream that lost publications in `epoch`.
@@ -239,7 +226,6 @@ class Streams(Protocol):
         Several nodes may notice the same loss: nothing happens when the stream has another epoch
         already.
         """
-        ...
 
 
 class Broker(Streams, Protocol):
@@ -250,7 +236,6 @@ class Broker(Streams, Protocol):
 
         While a server cannot be reached, none of its streams can be read.
         """
-        ...
 
     async def subscribe(self, channel: ChannelName) -> None:
         """Deliver what is published in a channel to the receiver, until `unsubscribe`.
@@ -259,14 +244,12 @@ class Broker(Streams, Protocol):
         for one channel take effect in the order in which they begin. When it fails, the node is
         not subscribed.
         """
-        ...
 
     async def unsubscribe(self, channel: ChannelName) -> None:
         """Stop the delivery of what is published in a channel.
 
         When it fails, publications may still be delivered.
         """
-        ...
 
 
 class Presence(Protocol):
@@ -276,15 +259,12 @@ class Presence(Protocol):
         self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
     ) -> None:
         """Add clients to a channel, or refresh their entries, for `lifetime` seconds."""
-        ...
 
     async def remove(self, channel: ChannelName, client: ClientID) -> None:
         """Remove a client from a channel. An absent client is ignored."""
-        ...
 
     async def get(self, channel: ChannelName) -> Mapping[ClientID, ClientInfo]:
         """Return the clients in a channel. Expired entries are left out."""
-        ...
 
 
 class EngineParts(Generic[B, L]):

@@ -88,23 +88,18 @@ class ChannelSet(Protocol):
         Returns:
             These names; None if the node counted as dead, and another one swept the set.
         """
-        ...
 
     async def expire(self, lifetime: float) -> None:
         """Let the set expire after `lifetime` seconds."""
-        ...
 
     async def size(self) -> int:
         """Return the number of names."""
-        ...
 
     async def members(self) -> set[ChannelName]:
         """Return the names."""
-        ...
 
     async def delete(self) -> None:
         """Remove all names."""
-        ...
 
 
 class ChannelList:

@@ -84,11 +84,9 @@ class SharedLimits(Protocol):
         Args:
             ends: user → when the block ends, Unix seconds; 0 unblocks.
         """
-        ...
 
     async def blocked(self, known: ListVersion | None = None) -> BlockList | None:
         """Return the users who are blocked now; None if the version of the list is `known`."""
-        ...
 
     async def add_debts(self, debts: Sequence[Debt], elapsed: float) -> list[float]:
         """Add debts to those of the same users and rates at other nodes.
@@ -100,7 +98,6 @@ class SharedLimits(Protocol):
         Returns:
             The seconds until each is over.
         """
-        ...
 
     async def place_connections(
         self,
@@ -124,4 +121,3 @@ class SharedLimits(Protocol):
         Raises:
             EngineUnavailable: also if the node is not announced, or its heartbeats are overdue.
         """
-        ...

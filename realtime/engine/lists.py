@@ -81,15 +81,12 @@ class Lists(Protocol):
 
     async def listed(self, kind: Kind, names: Sequence[str]) -> list[bool]:
         """Return of each name whether a node lists it."""
-        ...
 
     async def names(self, kind: Kind) -> Collection[str]:
         """Return the names that nodes list, in no order."""
-        ...
 
     async def size(self, kind: Kind) -> int:
         """Return the number of names that nodes list. One that several nodes list counts once."""
-        ...
 
     async def sweep(self, attempt: str) -> Swept | None:
         """Take some names out of the lists of nodes that died; None: there are none left.
@@ -98,7 +95,6 @@ class Lists(Protocol):
             attempt: another one for each call. A call that got no reply is repeated with the same
                 one, and returns the same.
         """
-        ...
 
 
 class NodeLists(Lists, Protocol):
@@ -106,8 +102,6 @@ class NodeLists(Lists, Protocol):
 
     def add(self, kind: Kind, name: str) -> None:
         """List a name at this node, soon. One that is listed is ignored."""
-        ...
 
     def discard(self, kind: Kind, name: str) -> None:
         """List a name no longer, soon. One that is not listed is ignored."""
-        ...

@@ -59,7 +59,6 @@ class Cluster(Protocol):
         Args:
             node: the caller's own node. A `NodeStatus` records its counters, too.
         """
-        ...
 
     async def withdraw(self, node: NodeInfo, held_seconds: float | None = None) -> None:
         """Remove a node that stops, with its lists.
@@ -68,11 +67,9 @@ class Cluster(Protocol):
             node: the caller's own node.
             held_seconds: until users in channels that it still lists end; None: at once.
         """
-        ...
 
     async def statuses(self) -> list[NodeStatus]:
         """Return the nodes that are alive or died at most `NODES_REMEMBERED` seconds ago."""
-        ...
 
     async def ask(self, survey: SurveyID, question: Payload, lifetime: float) -> None:
         """Start a survey: publish a question in the channel `channel_rules.QUESTIONS`.
@@ -81,15 +78,12 @@ class Cluster(Protocol):
             survey: a new ID.
             lifetime: seconds for which answers are taken.
         """
-        ...
 
     async def answer(self, survey: SurveyID, answer: bytes) -> None:
         """Answer a survey; an answer that comes too late is dropped. `answer`: UTF-8."""
-        ...
 
     async def answers(self, survey: SurveyID, start: int) -> list[bytes]:
         """Return the answers to a survey from index `start` on, in the order of arrival."""
-        ...
 
     async def claim(self, name: str, owner: str, lifetime: float) -> str:
         """Claim a name for a node for `lifetime` seconds. Claiming again renews the claim.
@@ -101,12 +95,9 @@ class Cluster(Protocol):
         Returns:
             The ID of the owner: another node, if that one claimed the name first.
         """
-        ...
 
     async def owner(self, name: str) -> str | None:
         """Return the ID of the node that owns a name, or None."""
-        ...
 
     async def round_trip(self) -> float:
         """Return the seconds that a round trip takes now; with shards, those of the slowest."""
-        ...

@@ -20,16 +20,12 @@ class SeenUsers(Protocol):
 
     def note(self) -> None:
         """Note from now on when users go offline, at this node."""
-        ...
 
     async def users(self, limit: int) -> Mapping[UserID, int]:
         """Return up to `limit` users, or some more, in no order."""
-        ...
 
     async def at(self, user: UserID) -> int | None:
         """Return what `users` has of one user."""
-        ...
 
     async def forget(self, users: Mapping[UserID, int]) -> None:
         """Forget what `users` returned, but for users who went offline again since then."""
-        ...

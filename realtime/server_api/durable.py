@@ -100,13 +100,11 @@ class RowWriter(Protocol):
             BadRequest: the name of a channel holds a null character, which databases refuse.
             Exception: the database refused.
         """
-        ...
 
     async def aadd(
         self, publications: Publications, due: datetime | None, using: str | None
     ) -> None:
         """Write a row for each publication. Async version of `add`."""
-        ...
 
     def withdraw(self, keys: Sequence[RowKey]) -> None:
         """Delete rows that the transaction under way has written; others must not be named.
@@ -114,7 +112,6 @@ class RowWriter(Protocol):
         Raises:
             Exception: the database refused.
         """
-        ...
 
 
 class PendingRows(RowWriter, NodeApp, Protocol):
@@ -131,11 +128,9 @@ class PendingRows(RowWriter, NodeApp, Protocol):
         Raises:
             OperationalError: none has it. The app was not migrated.
         """
-        ...
 
     def parked(self, limit: int) -> list[ParkedRow]:
         """Return the oldest of the parked rows, `limit` at most."""
-        ...
 
     def retry(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
         """Relay parked rows again: those with these keys, or of this channel, or all of them.
@@ -143,11 +138,9 @@ class PendingRows(RowWriter, NodeApp, Protocol):
         Returns:
             The number of rows.
         """
-        ...
 
     def drop(self, keys: Sequence[str] | None = None, channel: str | None = None) -> int:
         """Delete parked rows, chosen as for `retry`. They are never published."""
-        ...
 
 
 class Delivery(msgspec.Struct, frozen=True, gc=False):

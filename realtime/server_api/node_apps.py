@@ -12,12 +12,9 @@ class NodeApp(Protocol):
 
     async def start(self, node: Node) -> None:
         """Begin to work beside a node."""
-        ...
 
     def begin_stop(self, node: Node) -> None:
         """Begin to stop what `start` began. Returns at once."""
-        ...
 
     async def stop(self) -> None:
         """Wait until nothing is under way, a second at most."""
-        ...

@@ -20,7 +20,6 @@ class OnlineUsers(NodeApp, Protocol):
 
     def with_ids(self, ids: Iterable[UserID]) -> Any:
         """Return a QuerySet of the users of the site with these IDs."""
-        ...
 
 
 def online_users(online: OnlineUsers | None) -> OnlineUsers:

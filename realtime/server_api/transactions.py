@@ -38,11 +38,9 @@ class Publisher(Protocol):
         Raises:
             Exception: they could not be sent; some of them may be.
         """
-        ...
 
     async def asend(self, publications: Publications) -> Outcomes:
         """Send them, from a coroutine. Async version of `send`."""
-        ...
 
 
 class Members(Protocol):
@@ -50,11 +48,9 @@ class Members(Protocol):
 
     def call(self, work: Callable[[Member], Awaitable[T]]) -> T:
         """Run `work` from a thread without an event loop."""
-        ...
 
     async def acall(self, work: Callable[[Member], Awaitable[T]]) -> T:
         """Run `work` from a coroutine. Async version of `call`."""
-        ...
 
 
 class Direct:

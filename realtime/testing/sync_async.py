@@ -20,19 +20,15 @@ class Service(Protocol):
     @property
     def node(self) -> Node:
         """The node that serves. Belongs to the event loop of the service."""
-        ...
 
     def run(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine function in the service and wait, from a thread without a loop."""
-        ...
 
     async def arun(self, work: Callable[[], Coroutine[Any, Any, T]]) -> T:
         """Run a coroutine function in the service. Async version of `run`."""
-        ...
 
     async def in_thread(self, work: Callable[[], T]) -> T:
         """Run a function of the test in a thread that may use the test's database."""
-        ...
 
 
 class InService(Protocol):

@@ -23,21 +23,17 @@ class RequestRecorder(Protocol):
         Args:
             until: "commit" of a transaction, or "row": a row of the database keeps them.
         """
-        ...
 
     def sending(
         self, publications: Sequence[tuple[Any, Any]]
     ) -> AbstractContextManager[Callable[[P], P]]:
         """Send publications within this block; call what it yields with their outcomes."""
-        ...
 
     def positions(self, found: Mapping[str, tuple[int, str] | None]) -> None:
         """The page asked for positions of channels; None: unknown."""
-        ...
 
     def token(self, claims: Mapping[str, Any]) -> None:
         """A token with these claims was signed."""
-        ...
 
 
 recorder: ContextVar[RequestRecorder | None] = ContextVar("realtime_recorder", default=None)

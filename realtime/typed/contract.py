@@ -46,7 +46,6 @@ class Adapter(Protocol[T]):
         Raises:
             Mismatch: it is not one of this type.
         """
-        ...
 
     def encode(self, value: T) -> Payload:
         """Return the JSON of a value.
@@ -54,12 +53,9 @@ class Adapter(Protocol[T]):
         Raises:
             TypeError: it has no JSON form.
         """
-        ...
 
     def schema(self) -> tuple[Schema, dict[str, Schema]]:
         """Return the JSON Schema of the type, and those of the types that it names."""
-        ...
 
     def members(self) -> list[Adapter[Any]]:
         """Return an adapter for each type of a union; of another type, this one."""
-        ...

@@ -107,7 +107,6 @@ class Database(Protocol):
             EngineUnavailable: PostgreSQL is away or refused; the statement had no effect.
             NoReply: none came in time; the statement may have taken effect.
         """
-        ...
 
 
 class _Late(psycopg.OperationalError):
