@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from realtime.errors import DisconnectInsufficientState
+from realtime.errors import DisconnectInsufficientState, InternalError
 from realtime.protocol.messages import INSUFFICIENT_STATE, StreamPosition
 from tests.simulation.judge import Publishing
 from tests.simulation.network import End
@@ -366,6 +366,7 @@ class SimulatedClient:
         subscription.asking = False
         if "error" in message:
             self._judge.note(f"{self.name} is refused {subscription.channel}: {message['error']}")
+            self._check_error(message["error"])
             self.refusals.append(message["error"])
             subscription.attempts += 1
             pause = min(MAX_PAUSE, 0.5 * 2 ** min(subscription.attempts, 5))
@@ -375,6 +376,10 @@ class SimulatedClient:
             return
         subscription.attempts = 0
         self._entered(subscription, self._result(message, "subscribe"))
+
+    def _check_error(self, error: dict[str, Any]) -> None:
+        if error["code"] == InternalError.code:
+            self._judge.miss_engine(self.name, error)
 
     def _entered(self, subscription: Subscription, result: dict[str, Any]) -> None:
         subscription.active = True
@@ -498,7 +503,9 @@ class SimulatedClient:
             self._call("publish", params, self._has_published, publishing)
 
     def _has_published(self, message: dict[str, Any], publishing: Publishing) -> None:
-        if "error" not in message:
+        if "error" in message:
+            self._check_error(message["error"])
+        else:
             # its position is not in the reply
             publishing.acknowledged = self._world.now
 

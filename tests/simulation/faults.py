@@ -27,6 +27,8 @@ if TYPE_CHECKING:
 
 Fault = Callable[["Service", Random], bool]
 
+LOST_ON_THE_WAY = "a publication from Redis is lost"
+
 
 def _socket(service: Service, chance: Random) -> Link | None:
     ends = [peer.end for peer in service.peers if peer.end is not None]
@@ -219,6 +221,27 @@ def _lose_claim(service: Service, chance: Random) -> bool:
     return True
 
 
+def _lose_on_the_way(service: Service, chance: Random) -> bool:
+    """Let a publication not reach one of its subscribers, as where a buffer is full."""
+    shard = _shard(service, chance)
+    if shard is None or not service.plan.position_checks:
+        return False  # nothing else notices the last one of a stream
+    shard.master.drops = True
+    return True
+
+
+def _stay_behind_newcomers(service: Service, chance: Random) -> bool:
+    """Clients come back while what nodes are told of publications is late."""
+    listening = [end.link for end in service.network.ends if getattr(end.receiver, "names", None)]
+    for link in listening:
+        link.stall(chance.uniform(0.3, 3.0))
+    for _ in range(10 if listening else 0):
+        link_of_client = _socket(service, chance)
+        if link_of_client is not None:
+            link_of_client.cut()
+    return bool(listening)
+
+
 def _save(service: Service, chance: Random) -> bool:
     for shard in service.shards:
         shard.master.save()
@@ -324,6 +347,8 @@ FAULTS: Mapping[str, tuple[Fault, int]] = {
     "Redis forgets its scripts": (_forget_scripts, 3),
     "Redis evicts a key": (_evict, 1),
     "a claim is lost": (_lose_claim, 3),
+    LOST_ON_THE_WAY: (_lose_on_the_way, 3),
+    "publications from Redis are late": (_stay_behind_newcomers, 2),
     "a client reads nothing": (_read_slowly(0.0), 6),
     "a client reads slowly": (_read_slowly(0.03, 0.1, 0.5), 6),
     "a user is unsubscribed": (_unsubscribe, 6),
@@ -361,6 +386,15 @@ SPARES_SESSIONS = {
     "a user is disconnected",
 }
 """They alone let no session be forgotten, nor its claim."""
+SPARES_ENGINE = {
+    *SLOW,
+    *SPARES_SESSIONS,
+    "a socket goes deaf",
+    "a socket stalls",
+    "all sockets of a node are cut",
+    "a claim is lost",
+}
+"""They alone keep nothing from an answer of the engine."""
 SPARES_RELAYS = {
     *SLOW,
     "a socket is cut",
@@ -373,6 +407,7 @@ SPARES_RELAYS = {
 }
 """They alone delay no durable publication."""
 NOT_COUNTED = {*SLOW, "a user is unsubscribed"}
+NOT_COUNTED |= {"publications from Redis are late"}
 NOT_COUNTED |= {f"a {link} stalls" for link in ("socket", "connection to Redis")}
 NOT_COUNTED |= {"a connection to PostgreSQL stalls", "the disk of PostgreSQL stalls"}
 """Delays and wishes are no faults."""

@@ -99,6 +99,8 @@ class Judge:
         """Whether nothing goes wrong but slow readers: others are neither delayed nor closed."""
         self.sessions_last = False
         """Whether nothing goes wrong that can make a session forgotten, or its claim."""
+        self.engine_lasts = False
+        """Whether nothing goes wrong that can keep the engine from an answer."""
         self._forbidden: dict[tuple[str, str], float] = {}
         self.may_lose_keys = False
         """Whether Redis may have lost idempotency keys. Channels with history have other epochs
@@ -123,6 +125,12 @@ class Judge:
             self.on_failure(text)
         if len(self.failures) < MAX_FAILURES:
             self.failures.append(f"at {self._world.now:.3f} s: {text}")
+
+    def miss_engine(self, who: str, error: object) -> None:
+        """Record that somebody was told that the engine is away."""
+        self.note(f"{who} got no answer: {error}")
+        if self.engine_lasts:
+            self.fail(f"{who} got no answer, and nothing was wrong: {error}")
 
     # publishers
 

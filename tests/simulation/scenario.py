@@ -49,8 +49,10 @@ from tests.simulation.clients import (
 )
 from tests.simulation.faults import (
     ALL_FAULTS,
+    LOST_ON_THE_WAY,
     NOT_COUNTED,
     SLOW,
+    SPARES_ENGINE,
     SPARES_RELAYS,
     SPARES_SESSIONS,
     kinds_of,
@@ -64,6 +66,7 @@ from tests.simulation.plan import (
     CLUSTER,
     CONFIRMED,
     MEMORY,
+    ONE,
     POSTGRESQL,
     SENTINEL,
     SHARDS,
@@ -87,10 +90,14 @@ QUIET = 100.0
 """Seconds without load and faults, until everything must be true again."""
 MAX_BURST, MAX_WRITTEN = 20, 200
 """Publications that come at once, at most: of the load, and of writers of durable ones."""
+CLAIMED = 20.0
+"""Seconds until nodes have claimed again what Redis lost: sooner than they renew each claim."""
 STOPPING = 30.0
 """Seconds in which every node must have stopped."""
 TIMEOUTS = Timeouts(1.0, 5.0)
 POLL = 0.1
+RARE_CHANNEL = "kept:rare"
+"""Without subscribers: only the server API uses it."""
 PARTITIONS = Partitions(16)
 """Of a cluster: few, so that a slot that moves is used."""
 SECRET = "simulated-secret-of-at-least-32-bytes"
@@ -115,6 +122,8 @@ class Result:
     told: int
     closed_as_slow: int
     most_unsent: int
+    steps: int
+    """Of the world."""
     counts: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
 
@@ -207,6 +216,7 @@ class Service:
         burst = MAX_WRITTEN if plan.writers else MAX_BURST
         is_short = plan.engine == POSTGRESQL and plan.history_size < burst
         self.judge.is_calm = names <= SLOW and not is_short
+        self.judge.engine_lasts = names <= SPARES_ENGINE
         self.judge.sessions_last = names <= SPARES_SESSIONS
         self.site = Site(self) if plan.writers else None
         self.server_api = ServerAPI(self)
@@ -339,10 +349,21 @@ class Service:
 
     def _use_server_api(self, channel: str, chance: random.Random) -> None:
         own = random.Random(chance.getrandbits(32))
+        if own.random() < 0.1:
+            channel = RARE_CHANNEL
         chance.choice(self.nodes).do(lambda node: self.server_api.use(node, channel, own))
 
     def _publish_last(self) -> None:
-        """Publish once more in each channel: what follows a gap shows it."""
+        """Publish once more in each channel: what follows a gap shows it.
+
+        Half of the plans do without, where nodes learn of each gap by themselves.
+        """
+        if self.plan.seed % 2 and (
+            self.plan.position_checks or self.plan.engine in (MEMORY, ONE, SHARDS, POSTGRESQL)
+        ):
+            return
+        for shard in self.shards:
+            shard.master.drops |= LOST_ON_THE_WAY in self.counts
         with self.world.answering():
             for channel in [*self.kept, "kept:all", NEWEST]:
                 self.nodes[0].publish(channel)
@@ -382,7 +403,9 @@ class Service:
             world.run(self.plan.length)
             self._is_loaded = False
             judge.note("the load is over, and everything heals")
-            world.run(QUIET / 2)
+            world.run(CLAIMED)
+            checks.check_claimed(self)
+            world.run(QUIET / 2 - CLAIMED)
             self._publish_last()
             world.run(QUIET / 2)
             self._judge()
@@ -398,6 +421,7 @@ class Service:
             judge.told,
             judge.closed_as_slow,
             judge.most_unsent,
+            world.steps,
             self.counts,
             judge.trace or [],
         )

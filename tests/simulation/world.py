@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 import itertools
 import math
 import random
@@ -33,6 +32,7 @@ from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
 from contextvars import Context, copy_context
+from heapq import heappop, heappush
 from typing import Any
 from unittest import mock
 
@@ -59,16 +59,18 @@ class World:
         """Whose turn it is; None where something outside of all processes happens."""
         self.processes: list[Process] = []
         self.defects = defects
+        self.steps = 0
+        """Things that have happened."""
         self._events: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
         self._count = itertools.count()
 
     def at(self, when: float, callback: Callable[..., object], *args: Any) -> None:
         """Call something at a moment."""
-        heapq.heappush(self._events, (when, next(self._count), callback, args))
+        heappush(self._events, (when, next(self._count), callback, args))
 
     def after(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
         """Call something in a while."""
-        heapq.heappush(self._events, (self.now + seconds, next(self._count), callback, args))
+        heappush(self._events, (self.now + seconds, next(self._count), callback, args))
 
     def run(self, seconds: float) -> None:
         """Let time pass."""
@@ -76,7 +78,8 @@ class World:
         queue = self._events
         with self.answering():
             while queue and queue[0][0] <= until:
-                self.now, _, callback, args = heapq.heappop(queue)
+                self.now, _, callback, args = heappop(queue)
+                self.steps += 1
                 callback(*args)
         self.now = until
 
@@ -134,6 +137,8 @@ class Process:
         self.greenlets: list[greenlet] = []
         """Its threads, which do not end before the run does."""
         self._turn_at = math.inf
+        self._planned: set[float] = set()
+        """The moments for which the world has a turn of it."""
         world.processes.append(self)
 
     def __repr__(self) -> str:
@@ -214,9 +219,12 @@ class Process:
         """Take a turn at a moment, or earlier."""
         if when < self._turn_at:
             self._turn_at = when
-            self.world.at(when, self._turn, when)
+            if when not in self._planned:
+                self._planned.add(when)
+                self.world.at(when, self._turn, when)
 
     def _turn(self, planned: float) -> None:
+        self._planned.discard(planned)
         if self._turn_at != planned:
             return  # an earlier turn took its place
         self._turn_at = math.inf
@@ -245,6 +253,18 @@ class _Handle(asyncio.Handle):
         self._context = copy_context() if context is None else context
         self._loop, self._callback, self._args = loop, callback, args
         self._cancelled, self._repr, self._source_traceback = False, None, None
+
+
+class _TimerHandle(asyncio.TimerHandle):
+    """As `_Handle`."""
+
+    __slots__ = ()
+
+    def __init__(
+        self, when: float, callback: Any, args: Any, loop: Any, context: Context | None
+    ) -> None:
+        _Handle.__init__(self, callback, args, loop, context)  # type: ignore[arg-type]
+        self._when, self._scheduled = when, False
 
 
 class _Future(asyncio.Future[Any]):
@@ -291,14 +311,14 @@ class Loop(asyncio.AbstractEventLoop):
     def next_due(self) -> float | None:
         """Return when the next timer is due; None without timers."""
         while self._timers and self._timers[0][2].cancelled():
-            heapq.heappop(self._timers)
+            heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
     def run_once(self) -> None:
         """Run what is ready now, and the timers that are due."""
         now, ready, timers = self.time(), self.ready, self._timers
         while timers and timers[0][0] <= now + 1e-9:
-            handle = heapq.heappop(timers)[2]
+            handle = heappop(timers)[2]
             if not handle._cancelled:
                 ready.append(handle)
         for _ in range(len(ready)):
@@ -311,7 +331,7 @@ class Loop(asyncio.AbstractEventLoop):
     def hurry(self) -> None:
         """Make the next timer ready, whenever it is due."""
         while self._timers:
-            handle = heapq.heappop(self._timers)[2]
+            handle = heappop(self._timers)[2]
             if not handle.cancelled():
                 self.ready.append(handle)
                 return
@@ -339,8 +359,8 @@ class Loop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._timers, (when, next(self._count), handle))
+        handle = _TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self._count), handle))
         self.process.wake_at(max(self.process.world.now, when - self.process.began))
         return handle
 
