@@ -3,11 +3,11 @@
     python -m tests.simulation.mutants realtime/streams/order.py --steps 2000000
 
 Each mutation gets a process of its own, in which it is planted in memory: no file changes. Seeds
-that found others come first, then short ones. A mutation is found if a seed breaks a promise,
-raises, or takes many times as long as it should. The budget counts steps of the world, and no
-seconds: a busy machine finds the same. Whoever survives is judged too mildly, or breaks
-nothing: then `equivalent.toml` says why. The exit status is 1 if one survived that is not named
-there.
+come first that found others, or reach the spot often in few steps. A mutation is found if a seed
+breaks a promise, raises, or takes many times as long as it should. The budget counts steps of the
+world, and no seconds: a busy machine finds the same. Whoever survives is judged too mildly, or
+breaks nothing: then `equivalent.toml` says why. The exit status is 1 if one survived that is not
+named there.
 """
 
 from __future__ import annotations
@@ -86,7 +86,9 @@ def main() -> int:
     if arguments.count is not None and arguments.count < len(planted):
         planted = _drawn(planted, arguments.count, arguments.first)
     files = {mutation.file for mutation in planted if mutation not in excluded or arguments.all}
-    executed: set[tuple[str, int]] = set()
+    import tests.simulation.scenario  # noqa: F401  # all scripts are loaded
+
+    executed: Counter[tuple[str, int]] = Counter()
     note_lines(FILES, executed)
     seeds = {
         relays: Seeds(arguments.first, arguments.measured, relays, executed)
@@ -174,15 +176,15 @@ class Seeds:
     """The order in which seeds are played: those that found a mutation, then quick ones."""
 
     def __init__(
-        self, first: int, number: int, relays: bool | None, executed: set[tuple[str, int]]
+        self, first: int, number: int, relays: bool | None, executed: Counter[tuple[str, int]]
     ) -> None:
         """Play seeds without a mutation, which must not fail. `executed`: gets files and lines."""
         from tests.simulation.scenario import plan_of, play
 
         self.relays = relays
         self._steps: dict[int, int] = {}
-        self._reached: dict[int, set[tuple[str, int]]] = {}
-        """Files and lines, by seed."""
+        self._reached: dict[int, Counter[tuple[str, int]]] = {}
+        """How often each line of the files, by seed."""
         self._found: Counter[int] = Counter()
         self._next = first
         began = time.process_time()
@@ -192,7 +194,7 @@ class Seeds:
                 continue
             executed.clear()
             result = play(plan_of(seed, relays=relays))
-            self._reached[seed] = set(executed)
+            self._reached[seed] = executed.copy()
             if result.failures:
                 raise SystemExit(f"seed {seed} fails without a mutation: {result.failures[0]}")
             self._steps[seed] = result.steps
@@ -215,14 +217,14 @@ class Seeds:
         return SLACK + PATIENCE * self._pace * self._steps.get(seed, self._most)
 
     def of(self, mutation: Mutation) -> Iterator[int]:
-        """Iterate over the seeds for a mutation: those that do not reach it are left out."""
+        """Iterate over the seeds for a mutation; those that do not reach it are left out."""
 
-        def pace(seed: int) -> float:
-            return self._steps.get(seed, self._most) / (1 + self._found[seed])
+        def yields(seed: int) -> float:
+            reached = self._reached[seed][mutation.place] if seed in self._reached else 1
+            return (1 + self._found[seed]) * reached**0.5 / self._steps.get(seed, self._most)
 
-        place = mutation.file, mutation.line
-        for seed in sorted({*self._steps, *self._found}, key=pace):
-            if mutation.is_script or place in self._reached.get(seed, (place,)):
+        for seed in sorted({*self._steps, *self._found}, key=yields, reverse=True):
+            if seed not in self._reached or mutation.place in self._reached[seed]:
                 yield seed
         seed = self._next
         while True:

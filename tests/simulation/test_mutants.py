@@ -47,8 +47,9 @@ def test_equivalent_mutation_survives() -> None:
 
 def test_lines_are_noted_as_they_are_executed() -> None:
     code = (
+        "from collections import Counter\n"
         "from tests.simulation.mutations import note_lines\n"
-        "executed = set()\n"
+        "executed = Counter()\n"
         f"note_lines(['{ORDER}'], executed)\n"
         "from realtime.streams.order import StreamOrder\n"
         "StreamOrder().suspect_loss()\n"
