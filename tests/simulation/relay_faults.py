@@ -141,6 +141,9 @@ RELAY_FAULTS: Mapping[str, tuple[Fault, int]] = {
     "a connection to the database is lost": (_lose_connection, 10),
     "the answer to a commit is lost": (_lose_answer, 10),
     "Redis refuses to write": (_refuse, 6),
-    "transactions may not publish": (_refuse_within, 1),
 }
 """By name: the fault, and how often it is drawn."""
+JOINED_FAULTS: Mapping[str, tuple[Fault, float]] = {
+    "transactions may not publish": (_refuse_within, 5.0),
+}
+"""As `faults.ADDED_FAULTS`, where rows and streams are in one server."""

@@ -48,6 +48,7 @@ from tests.simulation.clients import (
     SimulatedClient,
 )
 from tests.simulation.faults import (
+    ADDED_FAULTS,
     ALL_FAULTS,
     LOST_ON_THE_WAY,
     NOT_COUNTED,
@@ -78,7 +79,7 @@ from tests.simulation.postgresql_server import PORT, PostgreSQL
 from tests.simulation.redis_cluster import Cluster
 from tests.simulation.redis_database import Database
 from tests.simulation.redis_server import Shard
-from tests.simulation.relay_faults import RELAY_FAULTS
+from tests.simulation.relay_faults import JOINED_FAULTS, RELAY_FAULTS
 from tests.simulation.server_api import ServerAPI
 from tests.simulation.site import Site, relaying
 from tests.simulation.stored import MOVES
@@ -131,7 +132,11 @@ class Result:
 def plan_of(seed: int, engine: str = "", *, relays: bool | None = None) -> Plan:
     """Return the plan of a seed. `relays`: whether it has relays; None: the seed decides."""
     of_relays = {name: weight for name, (_, weight) in RELAY_FAULTS.items()}
-    return Plan.of(seed, kinds_of, SLOW, of_relays, engine, relays=relays)
+    plan = Plan.of(seed, kinds_of, SLOW, of_relays, engine, relays=relays)
+    added = {} if plan.engine in (MEMORY, POSTGRESQL) else ADDED_FAULTS
+    if plan.is_joined:
+        added = JOINED_FAULTS
+    return plan.adding({name: pause for name, (_, pause) in added.items()})
 
 
 def play(
@@ -375,7 +380,7 @@ class Service:
             shard.master.save()
 
     def _go_wrong(self, fault: PlannedFault) -> None:
-        kinds = ALL_FAULTS if fault.name in ALL_FAULTS else RELAY_FAULTS
+        kinds = {**ALL_FAULTS, **RELAY_FAULTS, **JOINED_FAULTS}
         if kinds[fault.name][0](self, random.Random(fault.seed)):
             self.judge.note(f"fault: {fault.name}")
             if self.site is not None and fault.name not in SPARES_RELAYS:
