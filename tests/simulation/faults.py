@@ -235,7 +235,7 @@ def _stay_behind_newcomers(service: Service, chance: Random) -> bool:
     listening = [end.link for end in service.network.ends if getattr(end.receiver, "names", None)]
     for link in listening:
         link.stall(chance.uniform(0.3, 3.0))
-    for _ in range(10 if listening else 0):
+    for _ in range(1 + len(service.peers) // 4 if listening else 0):  # others stay
         link_of_client = _socket(service, chance)
         if link_of_client is not None:
             link_of_client.cut()

@@ -19,6 +19,7 @@ Invariants, of which each failure is a sentence in `failures`:
     told       what the server API has ended is not delivered afterwards (`wishes`)
     owner      a session of a client has one owner as long as its claim
     prompt     a client is neither delayed nor closed because others read slowly
+    place      no two publications are acknowledged at the same offset of an epoch
     epoch      a stream keeps its epoch as long as Redis loses nothing
     silent     nothing is pushed to a client before it is subscribed, and after it is not any more
 """
@@ -83,6 +84,8 @@ class Judge:
         self.publishings: dict[int, Publishing] = {}
         self.views: dict[tuple[str, str], View] = {}
         """The last view of each client and channel."""
+        self._places: dict[tuple[str, str, int], int] = {}
+        """What was acknowledged at each channel, epoch and offset."""
         self._seen: dict[tuple[str, str], set[int]] = {}
         self._passed: dict[tuple[str, str], set[int]] = {}
         """What came without an offset since the client came into the channel: at another node, it
@@ -145,6 +148,9 @@ class Judge:
         """Record that a publisher was told that its publication is out."""
         publishing.acknowledged = self._world.now
         publishing.offset, publishing.epoch = offset, epoch
+        place = publishing.channel, epoch, offset
+        if offset and self._places.setdefault(place, publishing.number) != publishing.number:
+            self.fail(f"{publishing} has the place of {self._places[place]}")
         self.note(f"published {publishing.number} in {publishing.channel} at {offset}:{epoch}")
 
     def refuse(self, publishing: Publishing) -> None:
@@ -173,6 +179,8 @@ class Judge:
     def lose(self, number: int | None) -> None:
         """Record that a publication is lost which may have been acknowledged, and delivered."""
         if (publishing := self.publishings.get(number or 0)) is not None:
+            place = publishing.channel, publishing.epoch, publishing.offset
+            self._places.pop(place, None)
             publishing.has_places, publishing.offset = True, 0
 
     # clients
