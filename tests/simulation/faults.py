@@ -382,6 +382,7 @@ ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS, **OVER_POSTGRESQL, **ADDED_FAULTS}
 SLOW = {"a client reads nothing", "a client reads slowly"}
 """They alone neither delay nor close another client."""
 SPARES_SESSIONS = {
+    LOST_ON_THE_WAY,
     "a socket is cut",
     "a clock is set",
     "a publisher is killed",
@@ -399,6 +400,17 @@ SPARES_ENGINE = {
     "a claim is lost",
 }
 """They alone keep nothing from an answer of the engine."""
+SPARES_SUBSCRIBED = {
+    *SLOW,
+    LOST_ON_THE_WAY,
+    "a socket is cut",
+    "all sockets of a node are cut",
+    "a clock is set",
+    "a publisher is killed",
+    "a user is unsubscribed",
+    "a user is disconnected",
+}
+"""They alone delay no client that is subscribed."""
 SPARES_RELAYS = {
     *SLOW,
     "a socket is cut",

@@ -100,6 +100,11 @@ class Judge:
         """Clients that did not read for a while."""
         self.is_calm = False
         """Whether nothing goes wrong but slow readers: others are neither delayed nor closed."""
+        self.is_prompt = False
+        """Whether nothing goes wrong that delays clients which are subscribed."""
+        self.may_miss = False
+        """Whether nodes may be told nothing of a publication, until the next one shows it."""
+        self._entered: dict[tuple[str, str], float] = {}
         self.sessions_last = False
         """Whether nothing goes wrong that can make a session forgotten, or its claim."""
         self.engine_lasts = False
@@ -202,6 +207,7 @@ class Judge:
     def enter(self, client: str, channel: str) -> None:
         """Record that a client is subscribed anew to a channel."""
         self._passed.pop((client, channel), None)
+        self._entered[client, channel] = self._world.now
 
     def deliver(self, client: str, channel: str, number: int, offset: int) -> None:
         """Record that a publication reached a client; `offset`: 0 without history."""
@@ -225,8 +231,8 @@ class Judge:
         if view is None:
             self.fail(f"{client} was delivered {number} in {channel} before it began there")
             return
-        if self.is_calm and publishing is not None:
-            self._check_prompt(view, publishing)
+        if self.is_prompt and publishing is not None:
+            self._check_prompt(view, publishing, offset)
         if offset != view.offset + 1:
             self.fail(
                 f"{client} was delivered offset {offset} of {channel} after {view.offset}, untold"
@@ -234,10 +240,18 @@ class Judge:
         view.offset = offset
         view.numbers.append(number)
 
-    def _check_prompt(self, view: View, publishing: Publishing) -> None:
-        seconds = self._world.now - max(publishing.began, view.began)
+    def _check_prompt(self, view: View, publishing: Publishing, offset: int) -> None:
+        began = publishing.began
+        if self.may_miss:
+            following = self._places.get((view.channel, view.epoch, offset + 1))
+            if following is None:
+                return
+            began = self.publishings[following].acknowledged or began
+        entered = self._entered.get((view.client, view.channel), 0.0)
+        seconds = self._world.now - max(began, view.began, entered)
         # one that reads slowly also sends late, because it waits for answers
         is_slow = publishing.is_durable or bool({view.client, publishing.client} & self.slow)
+        is_slow |= bool(publishing.client) and not self.is_calm
         if seconds > PROMPT and not is_slow:
             self.fail(f"{view.client} was delivered {publishing.number} after {seconds:.1f} s")
 

@@ -56,6 +56,7 @@ from tests.simulation.faults import (
     SPARES_ENGINE,
     SPARES_RELAYS,
     SPARES_SESSIONS,
+    SPARES_SUBSCRIBED,
     kinds_of,
 )
 from tests.simulation.greenlets import current
@@ -221,6 +222,8 @@ class Service:
         burst = MAX_WRITTEN if plan.writers else MAX_BURST
         is_short = plan.engine == POSTGRESQL and plan.history_size < burst
         self.judge.is_calm = names <= SLOW and not is_short
+        self.judge.is_prompt = names <= SPARES_SUBSCRIBED and not is_short
+        self.judge.may_miss = LOST_ON_THE_WAY in names
         self.judge.engine_lasts = names <= SPARES_ENGINE
         self.judge.sessions_last = names <= SPARES_SESSIONS
         self.site = Site(self) if plan.writers else None
