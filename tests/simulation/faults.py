@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from realtime.channel_rules import CONTROL
 from realtime.errors import Disconnect
+from tests.simulation.added_faults import ADDED_FAULTS, LOST_ON_THE_WAY
 from tests.simulation.checks import CLAIM
 from tests.simulation.network import Link
 from tests.simulation.plan import CLUSTER, POSTGRESQL
@@ -26,8 +27,6 @@ if TYPE_CHECKING:
     from tests.simulation.threads import ThreadProcess
 
 Fault = Callable[["Service", Random], bool]
-
-LOST_ON_THE_WAY = "a publication from Redis is lost"
 
 
 def _socket(service: Service, chance: Random) -> Link | None:
@@ -221,27 +220,6 @@ def _lose_claim(service: Service, chance: Random) -> bool:
     return True
 
 
-def _lose_on_the_way(service: Service, chance: Random) -> bool:
-    """Let a publication not reach one of its subscribers, as where a buffer is full."""
-    shard = _shard(service, chance)
-    if shard is None or not service.plan.position_checks:
-        return False  # nothing else notices the last one of a stream
-    shard.master.drops = True
-    return True
-
-
-def _stay_behind_newcomers(service: Service, chance: Random) -> bool:
-    """Clients come back while what nodes are told of publications is late."""
-    listening = [end.link for end in service.network.ends if getattr(end.receiver, "names", None)]
-    for link in listening:
-        link.stall(chance.uniform(0.3, 3.0))
-    for _ in range(1 + len(service.peers) // 4 if listening else 0):  # others stay
-        link_of_client = _socket(service, chance)
-        if link_of_client is not None:
-            link_of_client.cut()
-    return bool(listening)
-
-
 def _save(service: Service, chance: Random) -> bool:
     for shard in service.shards:
         shard.master.save()
@@ -371,12 +349,6 @@ OVER_POSTGRESQL: Mapping[str, tuple[Fault, int]] = {
 }
 """As FAULTS; where streams live in PostgreSQL."""
 
-ADDED_FAULTS: Mapping[str, tuple[Fault, float]] = {
-    LOST_ON_THE_WAY: (_lose_on_the_way, 1.0),
-    "publications from Redis are late": (_stay_behind_newcomers, 2.0),
-}
-"""By name: the fault, and seconds between two in the plans of Redis that have it besides others."""
-
 ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS, **OVER_POSTGRESQL, **ADDED_FAULTS}
 
 SLOW = {"a client reads nothing", "a client reads slowly"}
@@ -391,26 +363,10 @@ SPARES_SESSIONS = {
     "a user is disconnected",
 }
 """They alone let no session be forgotten, nor its claim."""
-SPARES_ENGINE = {
-    *SLOW,
-    *SPARES_SESSIONS,
-    "a socket goes deaf",
-    "a socket stalls",
-    "all sockets of a node are cut",
-    "a claim is lost",
-}
-"""They alone keep nothing from an answer of the engine."""
-SPARES_SUBSCRIBED = {
-    *SLOW,
-    LOST_ON_THE_WAY,
-    "a socket is cut",
-    "all sockets of a node are cut",
-    "a clock is set",
-    "a publisher is killed",
-    "a user is unsubscribed",
-    "a user is disconnected",
-}
+SPARES_SUBSCRIBED = {*SLOW, *SPARES_SESSIONS, "all sockets of a node are cut"}
 """They alone delay no client that is subscribed."""
+SPARES_ENGINE = {*SPARES_SUBSCRIBED, "a socket goes deaf", "a socket stalls", "a claim is lost"}
+"""They alone keep nothing from an answer of the engine."""
 SPARES_RELAYS = {
     *SLOW,
     "a socket is cut",

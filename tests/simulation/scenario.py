@@ -39,6 +39,7 @@ from realtime.redis.slots import slot_of
 from realtime.serving import run_by_hand
 from realtime.transports.sockjs import formats
 from tests.simulation import checks, postgresql_kept
+from tests.simulation.added_faults import ADDED_FAULTS, LOST_ON_THE_WAY
 from tests.simulation.clients import (
     NEWEST,
     PLAIN,
@@ -48,9 +49,7 @@ from tests.simulation.clients import (
     SimulatedClient,
 )
 from tests.simulation.faults import (
-    ADDED_FAULTS,
     ALL_FAULTS,
-    LOST_ON_THE_WAY,
     NOT_COUNTED,
     SLOW,
     SPARES_ENGINE,

@@ -31,12 +31,14 @@ import uuid
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from contextvars import Context, copy_context
+from contextvars import Context
 from heapq import heappop, heappush
 from typing import Any
 from unittest import mock
 
 from greenlet import greenlet
+
+from tests.simulation.handles import Future, Handle, Task, TimerHandle
 
 EPOCH = 1_700_000_000.0
 """Unix seconds at which each world begins."""
@@ -244,51 +246,6 @@ class Process:
             self.wake_at(max(world.now, due - self.began))
 
 
-class _Handle(asyncio.Handle):
-    """A handle that is made quickly: most of what happens is one."""
-
-    __slots__ = ()
-
-    def __init__(self, callback: Any, args: Any, loop: Any, context: Context | None) -> None:
-        self._context = copy_context() if context is None else context
-        self._loop, self._callback, self._args = loop, callback, args
-        self._cancelled, self._repr, self._source_traceback = False, None, None
-
-
-class _TimerHandle(asyncio.TimerHandle):
-    """As `_Handle`."""
-
-    __slots__ = ()
-
-    def __init__(
-        self, when: float, callback: Any, args: Any, loop: Any, context: Context | None
-    ) -> None:
-        _Handle.__init__(self, callback, args, loop, context)  # type: ignore[arg-type]
-        self._when, self._scheduled = when, False
-
-
-class _Future(asyncio.Future[Any]):
-    """A future whose place in a set does not depend on its address."""
-
-    number = 0
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-class _Task(asyncio.Task[Any]):
-    """A task whose place in a set does not depend on its address."""
-
-    number = 0
-    # the constructor puts the task into a set, before it has a number
-    _numbers = itertools.count(1)
-
-    def __hash__(self) -> int:
-        if not self.number:
-            self.number = next(self._numbers)
-        return self.number
-
-
 class Loop(asyncio.AbstractEventLoop):
     """The event loop of one process: the order of asyncio, the time of the world."""
 
@@ -300,7 +257,7 @@ class Loop(asyncio.AbstractEventLoop):
         """What runs in the next turn."""
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._count = itertools.count()
-        self.tasks: dict[_Task, None] = {}
+        self.tasks: dict[Task, None] = {}
         """Those that are not done."""
 
     @property
@@ -344,7 +301,7 @@ class Loop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = _Handle(callback, args, self, context)
+        handle = Handle(callback, args, self, context)
         if not self.ready:
             self.process.wake()
         self.ready.append(handle)
@@ -359,7 +316,7 @@ class Loop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = _TimerHandle(when, callback, args, self, context)
+        handle = TimerHandle(when, callback, args, self, context)
         heappush(self._timers, (when, next(self._count), handle))
         self.process.wake_at(max(self.process.world.now, when - self.process.began))
         return handle
@@ -377,7 +334,7 @@ class Loop(asyncio.AbstractEventLoop):
         pass
 
     def create_future(self) -> asyncio.Future[Any]:
-        future = _Future(loop=self)
+        future = Future(loop=self)
         future.number = next(self._count)
         return future
 
@@ -388,7 +345,7 @@ class Loop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
-        task = _Task(coro, loop=self, name=name, context=context)
+        task = Task(coro, loop=self, name=name, context=context)
         self.tasks[task] = None
         task.add_done_callback(self._done)
         return task
