@@ -356,7 +356,7 @@ class Service:
 
     def _use_server_api(self, channel: str, chance: random.Random) -> None:
         own = random.Random(chance.getrandbits(32))
-        if own.random() < 0.1:
+        if self.shards and own.random() < 0.1:
             channel = RARE_CHANNEL
         chance.choice(self.nodes).do(lambda node: self.server_api.use(node, channel, own))
 
