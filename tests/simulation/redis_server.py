@@ -28,8 +28,6 @@ LAG = 0.002
 DEMOTION_MAX = 10.0
 """Seconds for which an old master serves on after a planned failover, at most."""
 MASTER_NAME = "master"
-KEPT = b"\xc1"
-"""How messages of publications begin that are in a stream."""
 
 
 class Server:
@@ -133,8 +131,7 @@ class RedisServer(Server):
         self.on_publish: Callable[[RedisServer, bytes], object] = lambda server, data: None
         """Gets what is published, whether there are subscribers or not."""
         self._subscribers: dict[bytes, dict[Connection, None]] = {}
-        self.drops = False
-        """Whether the next publication that is kept does not reach one of its subscribers."""
+        self.drops = False  # whether the next kept publication does not reach a subscriber
         self._blocked: dict[Connection, None] = {}
         """Those of which a command waits for replicas."""
         self._saved: dict[bytes, Any] = {}
@@ -258,7 +255,7 @@ class RedisServer(Server):
 
     def reached(self, subscribers: Iterable[Connection], data: bytes) -> Iterable[Connection]:
         """Return the subscribers that a message reaches."""
-        if not self.drops or not data.startswith(KEPT):
+        if not self.drops or not data.startswith(b"\xc1"):  # it is in no stream
             return subscribers
         self.drops = False
         return [*subscribers][1:]
