@@ -206,9 +206,9 @@ class SimulatedClient:
         self._judge.allow(self.name, "")
         if close is not None and close.code == DisconnectInsufficientState.code:
             known = [each for each in self.subscriptions.values() if each.has_history]
-            # of those that it is coming into, their node may still have been in another epoch
-            is_known = not self._judge.may_end_epochs or all(each.active for each in known)
-            if is_known and all(self._is_whole(each) for each in known):
+            # of those that it is coming into, their node may still have been in another epoch, or
+            # behind what is kept
+            if all(self._is_whole(each) and self._may_follow(each) for each in known):
                 self._judge.fail(f"{self.name} was disconnected for insufficient state, in none")
         for subscription in self.subscriptions.values():
             subscription.active = subscription.asking = False
@@ -442,6 +442,12 @@ class SimulatedClient:
         since = StreamPosition(subscription.offset, subscription.epoch)
         kept = stored(self._service, subscription.channel)
         return kept is not None and kept.is_whole(since)
+
+    def _may_follow(self, subscription: Subscription) -> bool:
+        """Return whether its node has followed the channel, or can follow all of it."""
+        kept = stored(self._service, subscription.channel)
+        is_all_there = kept is not None and kept.first == 1 and not self._judge.may_end_epochs
+        return subscription.active or is_all_there
 
     def _check_refused(self, run: int, subscription: Subscription, entry: int, offset: int) -> None:
         if run == self.run and subscription.active and subscription.entries == entry:
