@@ -28,7 +28,7 @@ from dataclasses import dataclass
 from enum import Enum, auto
 from typing import TYPE_CHECKING, Any
 
-from realtime.errors import DisconnectInsufficientState
+from realtime.errors import DisconnectInsufficientState, InternalError
 from realtime.protocol.messages import INSUFFICIENT_STATE, StreamPosition
 from tests.simulation.judge import Publishing
 from tests.simulation.network import End
@@ -205,9 +205,10 @@ class SimulatedClient:
             self._wire = None
         self._judge.allow(self.name, "")
         if close is not None and close.code == DisconnectInsufficientState.code:
-            # of those that it is coming into, their node may still have been in another epoch
             known = [each for each in self.subscriptions.values() if each.has_history]
-            if all(each.active and self._is_whole(each) for each in known):
+            # of those that it is coming into, their node may still have been in another epoch, or
+            # behind what is kept
+            if all(self._is_whole(each) and self._may_follow(each) for each in known):
                 self._judge.fail(f"{self.name} was disconnected for insufficient state, in none")
         for subscription in self.subscriptions.values():
             subscription.active = subscription.asking = False
@@ -366,6 +367,7 @@ class SimulatedClient:
         subscription.asking = False
         if "error" in message:
             self._judge.note(f"{self.name} is refused {subscription.channel}: {message['error']}")
+            self._check_error(message["error"])
             self.refusals.append(message["error"])
             subscription.attempts += 1
             pause = min(MAX_PAUSE, 0.5 * 2 ** min(subscription.attempts, 5))
@@ -375,6 +377,10 @@ class SimulatedClient:
             return
         subscription.attempts = 0
         self._entered(subscription, self._result(message, "subscribe"))
+
+    def _check_error(self, error: dict[str, Any]) -> None:
+        if error["code"] == InternalError.code:
+            self._judge.miss_engine(self.name, error)
 
     def _entered(self, subscription: Subscription, result: dict[str, Any]) -> None:
         subscription.active = True
@@ -437,6 +443,12 @@ class SimulatedClient:
         kept = stored(self._service, subscription.channel)
         return kept is not None and kept.is_whole(since)
 
+    def _may_follow(self, subscription: Subscription) -> bool:
+        """Return whether its node has followed the channel, or can follow all of it."""
+        kept = stored(self._service, subscription.channel)
+        is_all_there = kept is not None and kept.first == 1 and not self._judge.may_end_epochs
+        return subscription.active or is_all_there
+
     def _check_refused(self, run: int, subscription: Subscription, entry: int, offset: int) -> None:
         if run == self.run and subscription.active and subscription.entries == entry:
             self._judge.fail(
@@ -498,7 +510,9 @@ class SimulatedClient:
             self._call("publish", params, self._has_published, publishing)
 
     def _has_published(self, message: dict[str, Any], publishing: Publishing) -> None:
-        if "error" not in message:
+        if "error" in message:
+            self._check_error(message["error"])
+        else:
             # its position is not in the reply
             publishing.acknowledged = self._world.now
 

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from realtime.channel_rules import CONTROL
 from realtime.errors import Disconnect
+from tests.simulation.added_faults import ADDED_FAULTS, LOST_ON_THE_WAY
 from tests.simulation.checks import CLAIM
 from tests.simulation.network import Link
 from tests.simulation.plan import CLUSTER, POSTGRESQL
@@ -348,11 +349,12 @@ OVER_POSTGRESQL: Mapping[str, tuple[Fault, int]] = {
 }
 """As FAULTS; where streams live in PostgreSQL."""
 
-ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS, **OVER_POSTGRESQL}
+ALL_FAULTS = {**FAULTS, **CLUSTER_FAULTS, **OVER_POSTGRESQL, **ADDED_FAULTS}
 
 SLOW = {"a client reads nothing", "a client reads slowly"}
 """They alone neither delay nor close another client."""
 SPARES_SESSIONS = {
+    LOST_ON_THE_WAY,
     "a socket is cut",
     "a clock is set",
     "a publisher is killed",
@@ -361,6 +363,10 @@ SPARES_SESSIONS = {
     "a user is disconnected",
 }
 """They alone let no session be forgotten, nor its claim."""
+SPARES_SUBSCRIBED = {*SLOW, *SPARES_SESSIONS, "all sockets of a node are cut"}
+"""They alone delay no client that is subscribed."""
+SPARES_ENGINE = {*SPARES_SUBSCRIBED, "a socket goes deaf", "a socket stalls", "a claim is lost"}
+"""They alone keep nothing from an answer of the engine."""
 SPARES_RELAYS = {
     *SLOW,
     "a socket is cut",
@@ -373,6 +379,7 @@ SPARES_RELAYS = {
 }
 """They alone delay no durable publication."""
 NOT_COUNTED = {*SLOW, "a user is unsubscribed"}
+NOT_COUNTED |= {"publications from Redis are late"}
 NOT_COUNTED |= {f"a {link} stalls" for link in ("socket", "connection to Redis")}
 NOT_COUNTED |= {"a connection to PostgreSQL stalls", "the disk of PostgreSQL stalls"}
 """Delays and wishes are no faults."""

@@ -19,6 +19,7 @@ Invariants, of which each failure is a sentence in `failures`:
     told       what the server API has ended is not delivered afterwards (`wishes`)
     owner      a session of a client has one owner as long as its claim
     prompt     a client is neither delayed nor closed because others read slowly
+    place      no two publications are acknowledged at the same offset of an epoch
     epoch      a stream keeps its epoch as long as Redis loses nothing
     silent     nothing is pushed to a client before it is subscribed, and after it is not any more
 """
@@ -83,6 +84,8 @@ class Judge:
         self.publishings: dict[int, Publishing] = {}
         self.views: dict[tuple[str, str], View] = {}
         """The last view of each client and channel."""
+        self._places: dict[tuple[str, str, int], int] = {}
+        """What was acknowledged at each channel, epoch and offset."""
         self._seen: dict[tuple[str, str], set[int]] = {}
         self._passed: dict[tuple[str, str], set[int]] = {}
         """What came without an offset since the client came into the channel: at another node, it
@@ -97,8 +100,15 @@ class Judge:
         """Clients that did not read for a while."""
         self.is_calm = False
         """Whether nothing goes wrong but slow readers: others are neither delayed nor closed."""
+        self.is_prompt = False
+        """Whether nothing goes wrong that delays clients which are subscribed."""
+        self.may_miss = False
+        """Whether nodes may be told nothing of a publication, until the next one shows it."""
+        self._entered: dict[tuple[str, str], float] = {}
         self.sessions_last = False
         """Whether nothing goes wrong that can make a session forgotten, or its claim."""
+        self.engine_lasts = False
+        """Whether nothing goes wrong that can keep the engine from an answer."""
         self._forbidden: dict[tuple[str, str], float] = {}
         self.may_lose_keys = False
         """Whether Redis may have lost idempotency keys. Channels with history have other epochs
@@ -124,6 +134,12 @@ class Judge:
         if len(self.failures) < MAX_FAILURES:
             self.failures.append(f"at {self._world.now:.3f} s: {text}")
 
+    def miss_engine(self, who: str, error: object) -> None:
+        """Record that somebody was told that the engine is away."""
+        self.note(f"{who} got no answer: {error}")
+        if self.engine_lasts:
+            self.fail(f"{who} got no answer, and nothing was wrong: {error}")
+
     # publishers
 
     def begin(self, channel: str, client: str = "", sender: str = "") -> Publishing:
@@ -137,6 +153,9 @@ class Judge:
         """Record that a publisher was told that its publication is out."""
         publishing.acknowledged = self._world.now
         publishing.offset, publishing.epoch = offset, epoch
+        place = publishing.channel, epoch, offset
+        if offset and self._places.setdefault(place, publishing.number) != publishing.number:
+            self.fail(f"{publishing} has the place of {self._places[place]}")
         self.note(f"published {publishing.number} in {publishing.channel} at {offset}:{epoch}")
 
     def refuse(self, publishing: Publishing) -> None:
@@ -165,6 +184,8 @@ class Judge:
     def lose(self, number: int | None) -> None:
         """Record that a publication is lost which may have been acknowledged, and delivered."""
         if (publishing := self.publishings.get(number or 0)) is not None:
+            place = publishing.channel, publishing.epoch, publishing.offset
+            self._places.pop(place, None)
             publishing.has_places, publishing.offset = True, 0
 
     # clients
@@ -186,6 +207,7 @@ class Judge:
     def enter(self, client: str, channel: str) -> None:
         """Record that a client is subscribed anew to a channel."""
         self._passed.pop((client, channel), None)
+        self._entered[client, channel] = self._world.now
 
     def deliver(self, client: str, channel: str, number: int, offset: int) -> None:
         """Record that a publication reached a client; `offset`: 0 without history."""
@@ -209,8 +231,8 @@ class Judge:
         if view is None:
             self.fail(f"{client} was delivered {number} in {channel} before it began there")
             return
-        if self.is_calm and publishing is not None:
-            self._check_prompt(view, publishing)
+        if self.is_prompt and publishing is not None:
+            self._check_prompt(view, publishing, offset)
         if offset != view.offset + 1:
             self.fail(
                 f"{client} was delivered offset {offset} of {channel} after {view.offset}, untold"
@@ -218,10 +240,18 @@ class Judge:
         view.offset = offset
         view.numbers.append(number)
 
-    def _check_prompt(self, view: View, publishing: Publishing) -> None:
-        seconds = self._world.now - max(publishing.began, view.began)
+    def _check_prompt(self, view: View, publishing: Publishing, offset: int) -> None:
+        began = publishing.began
+        if self.may_miss:
+            following = self._places.get((view.channel, view.epoch, offset + 1))
+            if following is None:
+                return
+            began = self.publishings[following].acknowledged or began
+        entered = self._entered.get((view.client, view.channel), 0.0)
+        seconds = self._world.now - max(began, view.began, entered)
         # one that reads slowly also sends late, because it waits for answers
         is_slow = publishing.is_durable or bool({view.client, publishing.client} & self.slow)
+        is_slow |= bool(publishing.client) and not self.is_calm
         if seconds > PROMPT and not is_slow:
             self.fail(f"{view.client} was delivered {publishing.number} after {seconds:.1f} s")
 

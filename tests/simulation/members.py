@@ -10,7 +10,6 @@ another, and ends. Everything behind the dispatcher and the server of HTTP is th
 from __future__ import annotations
 
 import asyncio
-import contextlib
 from collections import deque
 from collections.abc import Callable, Coroutine
 from typing import TYPE_CHECKING, Any
@@ -139,8 +138,10 @@ class NodeProcess:
         return True
 
     async def _try(self, work: Callable[[Node], Coroutine[Any, Any, None]], node: Node) -> None:
-        with contextlib.suppress(EngineUnavailable):
+        try:
             await work(node)
+        except EngineUnavailable as error:
+            self.service.judge.miss_engine(self.name, error)
 
     async def _publish(self, node: Node, channel: str) -> None:
         judge = self.service.judge

@@ -1,12 +1,13 @@
 """Mutants: plant one fault at a time, and play seeds until one fails.
 
-    python -m tests.simulation.mutants realtime/streams/order.py --seconds 30
+    python -m tests.simulation.mutants realtime/streams/order.py --steps 2000000
 
 Each mutation gets a process of its own, in which it is planted in memory: no file changes. Seeds
-that found others come first, then quick ones. A mutation is found if a seed breaks a promise,
-raises, or takes many times as long as it should. Whoever survives is judged too mildly, or breaks
-nothing: then `equivalent.toml` says why. The exit status is 1 if one survived that is not named
-there.
+come first that found others, or reach the spot often in few steps. A mutation is found if a seed
+breaks a promise, raises, or takes many times as long as it should. The budget counts steps of the
+world, and no seconds: a busy machine finds the same. Whoever survives is judged too mildly, or
+breaks nothing: then `equivalent.toml` says why. The exit status is 1 if one survived that is not
+named there.
 """
 
 from __future__ import annotations
@@ -55,10 +56,12 @@ COSTLY = 300
 """Deliveries a second from which on a plan is left out: others find more in the same time."""
 EQUAL, ELSEWHERE = "equal", "elsewhere"
 """Why a mutation is left out: it breaks no promise, or the simulation has no scene of it."""
+STEPS = 2_000_000
+"""Steps of worlds in which a mutation has to be found."""
 MEASURED = 40
 """Seeds that are played without a fault, to know how long they take."""
 PATIENCE = 10
-"""A seed that takes so many times as long, and `SLACK` seconds, hangs."""
+"""A seed that takes so many times as long, and `SLACK` seconds of CPU, hangs."""
 SLACK = 5.0
 
 
@@ -83,7 +86,9 @@ def main() -> int:
     if arguments.count is not None and arguments.count < len(planted):
         planted = _drawn(planted, arguments.count, arguments.first)
     files = {mutation.file for mutation in planted if mutation not in excluded or arguments.all}
-    executed: set[tuple[str, int]] = set()
+    import tests.simulation.scenario  # noqa: F401  # all scripts are loaded
+
+    executed: Counter[tuple[str, int]] = Counter()
     note_lines(FILES, executed)
     seeds = {
         relays: Seeds(arguments.first, arguments.measured, relays, executed)
@@ -94,7 +99,7 @@ def main() -> int:
         if mutation in excluded and not arguments.all:
             counts[excluded[mutation]] += 1
             continue
-        found = find(mutation, seeds[_relays(mutation.file)], arguments.seconds)
+        found = find(mutation, seeds[_relays(mutation.file)], arguments.steps)
         verdict = "survived" if found.seed is None else "found"
         counts[verdict] += 1
         where = f"{mutation.file}:{mutation.line} {mutation.function}: {mutation.change}"
@@ -116,7 +121,7 @@ def _arguments() -> argparse.Namespace:
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
     parser.add_argument("files", nargs="*", metavar="FILE", help="default: streams, feeds, Redis")
-    parser.add_argument("--seconds", type=float, default=30, help="of CPU for each; default 30")
+    parser.add_argument("--steps", type=int, default=STEPS, help=f"for each; default {STEPS}")
     parser.add_argument("--first", type=int, default=1, help="the first seed; default 1")
     parser.add_argument("--measured", type=int, default=MEASURED, help="seeds to begin with")
     parser.add_argument("--only", default="", metavar="TEXT", help="functions or changes with it")
@@ -171,29 +176,30 @@ class Seeds:
     """The order in which seeds are played: those that found a mutation, then quick ones."""
 
     def __init__(
-        self, first: int, number: int, relays: bool | None, executed: set[tuple[str, int]]
+        self, first: int, number: int, relays: bool | None, executed: Counter[tuple[str, int]]
     ) -> None:
         """Play seeds without a mutation, which must not fail. `executed`: gets files and lines."""
         from tests.simulation.scenario import plan_of, play
 
         self.relays = relays
-        self._seconds: dict[int, float] = {}
-        self._reached: dict[int, set[tuple[str, int]]] = {}
-        """Files and lines, by seed."""
+        self._steps: dict[int, int] = {}
+        self._reached: dict[int, Counter[tuple[str, int]]] = {}
+        """How often each line of the files, by seed."""
         self._found: Counter[int] = Counter()
         self._next = first
-        while len(self._seconds) < number:
+        began = time.process_time()
+        while len(self._steps) < number:
             seed, self._next = self._next, self._next + 1
             if self.is_costly(seed):
                 continue
-            began = time.process_time()
             executed.clear()
-            failures = play(plan_of(seed, relays=relays)).failures
-            self._reached[seed] = set(executed)
-            if failures:
-                raise SystemExit(f"seed {seed} fails without a mutation: {failures[0]}")
-            self._seconds[seed] = time.process_time() - began
-        self._slowest = max(self._seconds.values(), default=SLACK)
+            result = play(plan_of(seed, relays=relays))
+            self._reached[seed] = executed.copy()
+            if result.failures:
+                raise SystemExit(f"seed {seed} fails without a mutation: {result.failures[0]}")
+            self._steps[seed] = result.steps
+        self._most = max(self._steps.values(), default=0)
+        self._pace = (time.process_time() - began) / max(1, sum(self._steps.values()))
 
     def is_costly(self, seed: int) -> bool:
         """Return whether many others can be played meanwhile."""
@@ -208,17 +214,17 @@ class Seeds:
 
     def limit(self, seed: int) -> float:
         """Return after how many seconds of CPU a seed hangs."""
-        return SLACK + PATIENCE * self._seconds.get(seed, self._slowest)
+        return SLACK + PATIENCE * self._pace * self._steps.get(seed, self._most)
 
     def of(self, mutation: Mutation) -> Iterator[int]:
-        """Iterate over the seeds for a mutation: those that do not reach it are left out."""
+        """Iterate over the seeds for a mutation; those that do not reach it are left out."""
 
-        def pace(seed: int) -> float:
-            return self._seconds.get(seed, self._slowest) / (1 + self._found[seed])
+        def yields(seed: int) -> float:
+            reached = self._reached[seed][mutation.place] if seed in self._reached else 1
+            return (1 + self._found[seed]) * reached**0.5 / self._steps.get(seed, self._most)
 
-        place = mutation.file, mutation.line
-        for seed in sorted({*self._seconds, *self._found}, key=pace):
-            if mutation.is_script or place in self._reached.get(seed, (place,)):
+        for seed in sorted({*self._steps, *self._found}, key=yields, reverse=True):
+            if seed not in self._reached or mutation.place in self._reached[seed]:
                 yield seed
         seed = self._next
         while True:
@@ -230,13 +236,13 @@ class Seeds:
 # one mutation
 
 
-def find(mutation: Mutation, seeds: Seeds, seconds: float) -> Found:
+def find(mutation: Mutation, seeds: Seeds, steps: int) -> Found:
     """Play seeds with a mutation, in a process of its own."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         os.close(reader)
-        _play(mutation, seeds, seconds, writer)
+        _play(mutation, seeds, steps, writer)
     os.close(writer)
     with open(reader, encoding="utf-8", errors="replace") as said:
         lines = said.read().splitlines()
@@ -250,7 +256,7 @@ def find(mutation: Mutation, seeds: Seeds, seconds: float) -> Found:
     return Found(int(last), why)
 
 
-def _play(mutation: Mutation, seeds: Seeds, seconds: float, writer: int) -> None:
+def _play(mutation: Mutation, seeds: Seeds, steps: int, writer: int) -> None:
     """Plant a mutation and play; say each seed, and why one fails. Does not return."""
     from tests.simulation.scenario import plan_of, play
 
@@ -266,14 +272,13 @@ def _play(mutation: Mutation, seeds: Seeds, seconds: float, writer: int) -> None
     try:
         os.dup2(os.open(os.devnull, os.O_WRONLY), 2)
         mutation.plant()
-        until = time.process_time() + seconds
         for seed in seeds.of(mutation):
-            if time.process_time() >= until:
+            if steps <= 0:
                 status = 0
                 break
             say("")
             signal.setitimer(signal.ITIMER_PROF, seeds.limit(seed))
-            play(plan_of(seed, relays=seeds.relays), on_failure=fail)
+            steps -= play(plan_of(seed, relays=seeds.relays), on_failure=fail).steps
     except BaseException as error:
         say(f"seed {seed} raises {error!r}"[:200].replace("\n", " "))
     finally:

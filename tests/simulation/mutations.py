@@ -16,13 +16,15 @@ import gc
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from importlib import import_module
 from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
 from realtime.redis.commands import Script
+from tests.simulation.redis_database import Database
+from tests.simulation.redis_values import Reply
 
 ROOT = Path(__file__).parents[2]
 
@@ -45,6 +47,11 @@ class Mutation(NamedTuple):
     def is_script(self) -> bool:
         """Whether it is in Lua."""
         return self.file.endswith(".lua")
+
+    @property
+    def place(self) -> tuple[str, int]:
+        """What `note_lines` counts of it: its line, or the runs of its script."""
+        return self.file, 0 if self.is_script else self.line
 
     def plant(self) -> None:
         """Put the change into this process, for good. The file stays as it is."""
@@ -262,11 +269,12 @@ def _codes(code: CodeType) -> Iterator[CodeType]:
 # which lines are executed
 
 
-def note_lines(files: Iterable[str], executed: set[tuple[str, int]]) -> None:
-    """Add each line of these files to a set as it is executed, from now on."""
+def note_lines(files: Iterable[str], executed: Counter[tuple[str, int]]) -> None:
+    """Count how often each line of these files is executed from now on; a script is one line."""
     builtins.__dict__["__executed__"] = executed.update
     for file in files:
         if file.endswith(".lua"):
+            _note_runs(file, executed)
             continue
         import_module(file.removesuffix(".py").replace("/", "."))
         tree = ast.parse((ROOT / file).read_text(encoding="utf-8"))
@@ -274,6 +282,18 @@ def note_lines(files: Iterable[str], executed: set[tuple[str, int]]) -> None:
         for _, function in _functions(tree, ""):
             noting.generic_visit(function)
         _replace_code(compile(ast.fix_missing_locations(tree), str(ROOT / file), "exec"))
+
+
+def _note_runs(file: str, executed: Counter[tuple[str, int]]) -> None:
+    shas = {script.sha for script in _scripts(Path(file).stem)}
+    run = Database._run
+
+    def noting(database: Database, sha: str, number: bytes, rest: Sequence[bytes]) -> Reply:
+        if sha in shas:
+            executed[file, 0] += 1
+        return run(database, sha, number, rest)
+
+    Database._run = noting  # type: ignore[assignment, method-assign]
 
 
 class _Noting(ast.NodeTransformer):
@@ -346,12 +366,16 @@ def _changed_lines(line: str) -> Iterator[str]:
         yield "do end"
 
 
+def _scripts(name: str) -> list[Script[Any]]:
+    found = [each for each in gc.get_objects() if isinstance(each, Script) and each.name == name]
+    if not found:
+        raise LookupError(f"no script is named {name}")
+    return found
+
+
 def _plant_script(mutation: Mutation) -> None:
     name, text = Path(mutation.file).stem, mutation.text
     digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-    scripts = [each for each in gc.get_objects() if isinstance(each, Script) and each.name == name]
-    if not scripts:
-        raise LookupError(f"no script is named {name}")
-    for script in scripts:
+    for script in _scripts(name):
         object.__setattr__(script, "text", text)
         object.__setattr__(script, "sha", digest)

@@ -35,6 +35,8 @@ RELAYED = 0.15
 """The share of plans with relays."""
 JOINED = 0.5
 """The share of those with both in PostgreSQL that have rows and streams in the same one."""
+ADDED = 0.3
+"""The share of plans with a fault that is drawn apart from others."""
 RARE = 7
 """One plan in so many has positions that expire, and a channel in which some clients recover."""
 META_LIFETIME = 3600
@@ -174,6 +176,19 @@ class Plan:
             and database == POSTGRESQL
             and random.Random(f"{seed} joined").random() < JOINED,
         )
+
+    def adding(self, pauses: Mapping[str, float]) -> Plan:
+        """Return the plan with some more faults; those that it has stay as they are.
+
+        Args:
+            pauses: seconds between two of a kind, on average.
+        """
+        chance, faults = random.Random(f"{self.seed} added"), list(self.faults)
+        for name, pause in pauses.items():
+            at = 3.0 if chance.random() < ADDED else self.length
+            while (at := at + chance.expovariate(1 / pause)) < self.length:
+                faults.append(PlannedFault(at, name, chance.getrandbits(32)))
+        return dataclasses.replace(self, faults=tuple(faults))
 
     def without(self, first: int, last: int) -> Plan:
         """Return the plan without some of its faults, by their places."""

@@ -274,6 +274,6 @@ class ClusterServer(RedisServer):
         """Send a message to the subscribers of this server."""
         subscribers = self._subscribers.get(channel, ())
         message = encode([b"smessage", channel, data])
-        for connection in subscribers:
+        for connection in self.reached(subscribers, data):
             connection.write(message)
         return len(subscribers)

@@ -101,7 +101,7 @@ def _to_lua(lua: Any, reply: Reply) -> Any:
     if isinstance(reply, Status):
         return lua.table_from({b"ok": reply.encode()})
     if isinstance(reply, list):
-        return lua.table_from([_to_lua(lua, item) for item in reply])
+        return lua.table_from([i if type(i) is bytes else _to_lua(lua, i) for i in reply])
     return reply
 
 
@@ -123,13 +123,16 @@ def _to_reply(value: Any) -> Reply:
         return int(value)
     if lupa.lua_type(value) != "table":
         return value
-    if (error := value[b"err"]) is not None:
-        raise RedisError(error.decode())
-    if (status := value[b"ok"]) is not None:
-        return Status(status.decode())
+    length = len(value)
+    if not length:  # most tables are arrays
+        if (error := value[b"err"]) is not None:
+            raise RedisError(error.decode())
+        if (status := value[b"ok"]) is not None:
+            return Status(status.decode())
     items = []
-    for index in range(1, len(value) + 1):
-        if value[index] is None:
+    for index in range(1, length + 1):
+        item = value[index]
+        if item is None:
             break
-        items.append(_to_reply(value[index]))
+        items.append(item if type(item) is bytes else _to_reply(item))
     return items

@@ -13,7 +13,7 @@ What may happen to a `Shard`, besides what may happen to every process:
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import hiredis
@@ -131,6 +131,7 @@ class RedisServer(Server):
         self.on_publish: Callable[[RedisServer, bytes], object] = lambda server, data: None
         """Gets what is published, whether there are subscribers or not."""
         self._subscribers: dict[bytes, dict[Connection, None]] = {}
+        self.drops = False  # whether the next kept publication does not reach a subscriber
         self._blocked: dict[Connection, None] = {}
         """Those of which a command waits for replicas."""
         self._saved: dict[bytes, Any] = {}
@@ -248,9 +249,16 @@ class RedisServer(Server):
         if subscribers is None:
             return 0
         message = encode([b"message", channel, data])
-        for connection in subscribers:
+        for connection in self.reached(subscribers, data):
             connection.write(message)
         return len(subscribers)
+
+    def reached(self, subscribers: Iterable[Connection], data: bytes) -> Iterable[Connection]:
+        """Return the subscribers that a message reaches."""
+        if not self.drops or not data.startswith(b"\xc1"):  # it is in no stream
+            return subscribers
+        self.drops = False
+        return [*subscribers][1:]
 
     def _change_subscriptions(
         self, connection: Connection, name: bytes, channels: Sequence[bytes]

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from tests.simulation.postgresql_faults import end
 from tests.simulation.site_database import Session, SiteDatabase, Trap
+from tests.simulation.site_joined import JoinedDatabase
 from tests.simulation.world import Process
 
 if TYPE_CHECKING:
@@ -123,6 +124,14 @@ def _refuse(service: Service, chance: Random) -> bool:
     return True
 
 
+def _refuse_within(service: Service, chance: Random) -> bool:
+    """For good: relays have to publish in another way."""
+    database = _database(service)
+    if isinstance(database, JoinedDatabase):
+        database.refuses = True
+    return isinstance(database, JoinedDatabase)
+
+
 RELAY_FAULTS: Mapping[str, tuple[Fault, int]] = {
     "a relay is killed at a step": (_at_a_step(_kill), 6),
     "a relay freezes at a step": (_at_a_step(_freeze), 6),
@@ -134,3 +143,7 @@ RELAY_FAULTS: Mapping[str, tuple[Fault, int]] = {
     "Redis refuses to write": (_refuse, 6),
 }
 """By name: the fault, and how often it is drawn."""
+JOINED_FAULTS: Mapping[str, tuple[Fault, float]] = {
+    "transactions may not publish": (_refuse_within, 5.0),
+}
+"""As `faults.ADDED_FAULTS`, where rows and streams are in one server."""

@@ -39,6 +39,7 @@ from realtime.redis.slots import slot_of
 from realtime.serving import run_by_hand
 from realtime.transports.sockjs import formats
 from tests.simulation import checks, postgresql_kept
+from tests.simulation.added_faults import ADDED_FAULTS, LOST_ON_THE_WAY
 from tests.simulation.clients import (
     NEWEST,
     PLAIN,
@@ -51,8 +52,10 @@ from tests.simulation.faults import (
     ALL_FAULTS,
     NOT_COUNTED,
     SLOW,
+    SPARES_ENGINE,
     SPARES_RELAYS,
     SPARES_SESSIONS,
+    SPARES_SUBSCRIBED,
     kinds_of,
 )
 from tests.simulation.greenlets import current
@@ -64,6 +67,7 @@ from tests.simulation.plan import (
     CLUSTER,
     CONFIRMED,
     MEMORY,
+    ONE,
     POSTGRESQL,
     SENTINEL,
     SHARDS,
@@ -75,7 +79,7 @@ from tests.simulation.postgresql_server import PORT, PostgreSQL
 from tests.simulation.redis_cluster import Cluster
 from tests.simulation.redis_database import Database
 from tests.simulation.redis_server import Shard
-from tests.simulation.relay_faults import RELAY_FAULTS
+from tests.simulation.relay_faults import JOINED_FAULTS, RELAY_FAULTS
 from tests.simulation.server_api import ServerAPI
 from tests.simulation.site import Site, relaying
 from tests.simulation.stored import MOVES
@@ -87,10 +91,14 @@ QUIET = 100.0
 """Seconds without load and faults, until everything must be true again."""
 MAX_BURST, MAX_WRITTEN = 20, 200
 """Publications that come at once, at most: of the load, and of writers of durable ones."""
+CLAIMED = 20.0
+"""Seconds until nodes have claimed again what Redis lost: sooner than they renew each claim."""
 STOPPING = 30.0
 """Seconds in which every node must have stopped."""
 TIMEOUTS = Timeouts(1.0, 5.0)
 POLL = 0.1
+RARE_CHANNEL = "kept:rare"
+"""Without subscribers: only the server API uses it."""
 PARTITIONS = Partitions(16)
 """Of a cluster: few, so that a slot that moves is used."""
 SECRET = "simulated-secret-of-at-least-32-bytes"
@@ -115,6 +123,8 @@ class Result:
     told: int
     closed_as_slow: int
     most_unsent: int
+    steps: int
+    """Of the world."""
     counts: dict[str, int] = field(default_factory=dict)
     trace: list[str] = field(default_factory=list)
 
@@ -122,7 +132,11 @@ class Result:
 def plan_of(seed: int, engine: str = "", *, relays: bool | None = None) -> Plan:
     """Return the plan of a seed. `relays`: whether it has relays; None: the seed decides."""
     of_relays = {name: weight for name, (_, weight) in RELAY_FAULTS.items()}
-    return Plan.of(seed, kinds_of, SLOW, of_relays, engine, relays=relays)
+    plan = Plan.of(seed, kinds_of, SLOW, of_relays, engine, relays=relays)
+    added = {} if plan.engine in (MEMORY, POSTGRESQL) else ADDED_FAULTS
+    if plan.is_joined:
+        added = JOINED_FAULTS
+    return plan.adding({name: pause for name, (_, pause) in added.items()})
 
 
 def play(
@@ -207,6 +221,9 @@ class Service:
         burst = MAX_WRITTEN if plan.writers else MAX_BURST
         is_short = plan.engine == POSTGRESQL and plan.history_size < burst
         self.judge.is_calm = names <= SLOW and not is_short
+        self.judge.is_prompt = names <= SPARES_SUBSCRIBED and not is_short
+        self.judge.may_miss = LOST_ON_THE_WAY in names
+        self.judge.engine_lasts = names <= SPARES_ENGINE
         self.judge.sessions_last = names <= SPARES_SESSIONS
         self.site = Site(self) if plan.writers else None
         self.server_api = ServerAPI(self)
@@ -339,10 +356,21 @@ class Service:
 
     def _use_server_api(self, channel: str, chance: random.Random) -> None:
         own = random.Random(chance.getrandbits(32))
+        if self.shards and own.random() < 0.1:
+            channel = RARE_CHANNEL
         chance.choice(self.nodes).do(lambda node: self.server_api.use(node, channel, own))
 
     def _publish_last(self) -> None:
-        """Publish once more in each channel: what follows a gap shows it."""
+        """Publish once more in each channel: what follows a gap shows it.
+
+        Half of the plans do without, where nodes learn of each gap by themselves.
+        """
+        if self.plan.seed % 2 and (
+            self.plan.position_checks or self.plan.engine in (MEMORY, ONE, SHARDS, POSTGRESQL)
+        ):
+            return
+        for shard in self.shards:
+            shard.master.drops |= LOST_ON_THE_WAY in self.counts
         with self.world.answering():
             for channel in [*self.kept, "kept:all", NEWEST]:
                 self.nodes[0].publish(channel)
@@ -354,7 +382,7 @@ class Service:
             shard.master.save()
 
     def _go_wrong(self, fault: PlannedFault) -> None:
-        kinds = ALL_FAULTS if fault.name in ALL_FAULTS else RELAY_FAULTS
+        kinds = {**ALL_FAULTS, **RELAY_FAULTS, **JOINED_FAULTS}
         if kinds[fault.name][0](self, random.Random(fault.seed)):
             self.judge.note(f"fault: {fault.name}")
             if self.site is not None and fault.name not in SPARES_RELAYS:
@@ -382,7 +410,9 @@ class Service:
             world.run(self.plan.length)
             self._is_loaded = False
             judge.note("the load is over, and everything heals")
-            world.run(QUIET / 2)
+            world.run(CLAIMED)
+            checks.check_claimed(self)
+            world.run(QUIET / 2 - CLAIMED)
             self._publish_last()
             world.run(QUIET / 2)
             self._judge()
@@ -398,6 +428,7 @@ class Service:
             judge.told,
             judge.closed_as_slow,
             judge.most_unsent,
+            world.steps,
             self.counts,
             judge.trace or [],
         )

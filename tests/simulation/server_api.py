@@ -204,6 +204,10 @@ class ServerAPI:
     async def _position(self, node: Node, channel: str, chance: Random) -> None:
         service, world = self._service, self._service.world
         at = world.now - chance.uniform(0, AGO_MAX)
+        if chance.random() < 0.5 and (kept := stored(service, channel)) is not None:
+            # near to one that is kept, or was
+            known = self._judge.known_in(channel, kept.epoch)[-2 * service.plan.history_size :]
+            at = chance.choice(known).began + chance.choice((-0.002, 0.002, 0.05)) if known else at
         (position,) = await node.broker.positions([channel], int((EPOCH + at) * 1000))
         after = stored(service, channel)
         if after is None or after.epoch != position.epoch:

@@ -313,6 +313,18 @@ def _watched_relay(thread: RelayThread, database: str) -> float:
         raise
 
 
+@contextlib.contextmanager
+def _small_rounds() -> Iterator[None]:
+    """Let a round of a relay have few shards and rows, of which each is a long one."""
+    with (
+        mock.patch("realtime.pending.relay.SHARDS_AT_ONCE", 2),
+        mock.patch("realtime.pending.relay.BATCH", 16),
+        mock.patch("realtime.pending.reading.SHORT", 2),
+        mock.patch("realtime.pending.reading.LONG_TOGETHER", 40),
+    ):
+        yield
+
+
 _worlds: list[World] = []
 
 
@@ -328,6 +340,7 @@ def relaying(site: Site) -> Iterator[None]:
             mock.patch("realtime.pending.relay.Waker", SimulatedWaker),
             mock.patch("realtime.pending.models.datetime", _Datetime),
             mock.patch.object(key, "_get_default", _uuid),
+            _small_rounds() if site.service.plan.seed % 2 else contextlib.nullcontext(),
             mock.patch.object(RelayThread, "start", _start),
             mock.patch.object(RelayThread, "_relay", _watched_relay),
             mock.patch.object(RelayThread, "is_alive", _is_alive),

@@ -31,6 +31,8 @@ from tests.simulation.site_database import (
 )
 from tests.simulation.world import Process, World
 
+NO_RIGHTS = "42501"
+
 
 class JoinedSession(Session):
     """A connection for rows, and for statements of the engine."""
@@ -71,6 +73,8 @@ class JoinedDatabase(SiteDatabase):
         super().__init__(world, POSTGRESQL)
         self.server, self.engine_name = server, server.quoted
         self._loses = loses
+        self.refuses = False
+        """Whether a role lacks rights: statements of the engine fail in transactions of rows."""
         self.on_lost: Callable[[list[Row]], object] = lambda rows: None
         """Gets ID and data of publications whose commit is taken back."""
         server.on_end = self._end
@@ -99,6 +103,8 @@ class JoinedDatabase(SiteDatabase):
     ) -> list[Row]:
         """Run a statement of the engine, which may wait for locks."""
         server = self.server
+        if self.refuses:
+            self._fail(session, failure(NO_RIGHTS))
         transaction = session.engine or Transaction(server.database)
         session.engine = transaction
         steps = running(statement, transaction, arguments)

@@ -69,7 +69,7 @@ class ThreadProcess:
             try:
                 published = run_by_hand(self._member.publish_new(new, options))
             except EngineUnavailable as error:
-                judge.note(f"{self.name} got no answer for {publishing.number}: {error}")
+                judge.miss_engine(self.name, f"{publishing.number}: {error}")
                 sleep(self.process, 0.2 * (attempt + 1))
                 continue
             position = published.position

@@ -23,7 +23,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import heapq
 import itertools
 import math
 import random
@@ -32,11 +31,14 @@ import uuid
 from asyncio import events
 from collections import deque
 from collections.abc import Callable, Coroutine, Iterator
-from contextvars import Context, copy_context
+from contextvars import Context
+from heapq import heappop, heappush
 from typing import Any
 from unittest import mock
 
 from greenlet import greenlet
+
+from tests.simulation.handles import Future, Handle, Task, TimerHandle
 
 EPOCH = 1_700_000_000.0
 """Unix seconds at which each world begins."""
@@ -59,16 +61,18 @@ class World:
         """Whose turn it is; None where something outside of all processes happens."""
         self.processes: list[Process] = []
         self.defects = defects
+        self.steps = 0
+        """Things that have happened."""
         self._events: list[tuple[float, int, Callable[..., object], tuple[Any, ...]]] = []
         self._count = itertools.count()
 
     def at(self, when: float, callback: Callable[..., object], *args: Any) -> None:
         """Call something at a moment."""
-        heapq.heappush(self._events, (when, next(self._count), callback, args))
+        heappush(self._events, (when, next(self._count), callback, args))
 
     def after(self, seconds: float, callback: Callable[..., object], *args: Any) -> None:
         """Call something in a while."""
-        heapq.heappush(self._events, (self.now + seconds, next(self._count), callback, args))
+        heappush(self._events, (self.now + seconds, next(self._count), callback, args))
 
     def run(self, seconds: float) -> None:
         """Let time pass."""
@@ -76,7 +80,8 @@ class World:
         queue = self._events
         with self.answering():
             while queue and queue[0][0] <= until:
-                self.now, _, callback, args = heapq.heappop(queue)
+                self.now, _, callback, args = heappop(queue)
+                self.steps += 1
                 callback(*args)
         self.now = until
 
@@ -134,6 +139,8 @@ class Process:
         self.greenlets: list[greenlet] = []
         """Its threads, which do not end before the run does."""
         self._turn_at = math.inf
+        self._planned: set[float] = set()
+        """The moments for which the world has a turn of it."""
         world.processes.append(self)
 
     def __repr__(self) -> str:
@@ -214,9 +221,12 @@ class Process:
         """Take a turn at a moment, or earlier."""
         if when < self._turn_at:
             self._turn_at = when
-            self.world.at(when, self._turn, when)
+            if when not in self._planned:
+                self._planned.add(when)
+                self.world.at(when, self._turn, when)
 
     def _turn(self, planned: float) -> None:
+        self._planned.discard(planned)
         if self._turn_at != planned:
             return  # an earlier turn took its place
         self._turn_at = math.inf
@@ -236,39 +246,6 @@ class Process:
             self.wake_at(max(world.now, due - self.began))
 
 
-class _Handle(asyncio.Handle):
-    """A handle that is made quickly: most of what happens is one."""
-
-    __slots__ = ()
-
-    def __init__(self, callback: Any, args: Any, loop: Any, context: Context | None) -> None:
-        self._context = copy_context() if context is None else context
-        self._loop, self._callback, self._args = loop, callback, args
-        self._cancelled, self._repr, self._source_traceback = False, None, None
-
-
-class _Future(asyncio.Future[Any]):
-    """A future whose place in a set does not depend on its address."""
-
-    number = 0
-
-    def __hash__(self) -> int:
-        return self.number
-
-
-class _Task(asyncio.Task[Any]):
-    """A task whose place in a set does not depend on its address."""
-
-    number = 0
-    # the constructor puts the task into a set, before it has a number
-    _numbers = itertools.count(1)
-
-    def __hash__(self) -> int:
-        if not self.number:
-            self.number = next(self._numbers)
-        return self.number
-
-
 class Loop(asyncio.AbstractEventLoop):
     """The event loop of one process: the order of asyncio, the time of the world."""
 
@@ -280,7 +257,7 @@ class Loop(asyncio.AbstractEventLoop):
         """What runs in the next turn."""
         self._timers: list[tuple[float, int, asyncio.TimerHandle]] = []
         self._count = itertools.count()
-        self.tasks: dict[_Task, None] = {}
+        self.tasks: dict[Task, None] = {}
         """Those that are not done."""
 
     @property
@@ -291,14 +268,14 @@ class Loop(asyncio.AbstractEventLoop):
     def next_due(self) -> float | None:
         """Return when the next timer is due; None without timers."""
         while self._timers and self._timers[0][2].cancelled():
-            heapq.heappop(self._timers)
+            heappop(self._timers)
         return self._timers[0][0] if self._timers else None
 
     def run_once(self) -> None:
         """Run what is ready now, and the timers that are due."""
         now, ready, timers = self.time(), self.ready, self._timers
         while timers and timers[0][0] <= now + 1e-9:
-            handle = heapq.heappop(timers)[2]
+            handle = heappop(timers)[2]
             if not handle._cancelled:
                 ready.append(handle)
         for _ in range(len(ready)):
@@ -311,7 +288,7 @@ class Loop(asyncio.AbstractEventLoop):
     def hurry(self) -> None:
         """Make the next timer ready, whenever it is due."""
         while self._timers:
-            handle = heapq.heappop(self._timers)[2]
+            handle = heappop(self._timers)[2]
             if not handle.cancelled():
                 self.ready.append(handle)
                 return
@@ -324,7 +301,7 @@ class Loop(asyncio.AbstractEventLoop):
     def call_soon(  # type: ignore[override]
         self, callback: Callable[..., object], *args: Any, context: Context | None = None
     ) -> asyncio.Handle:
-        handle = _Handle(callback, args, self, context)
+        handle = Handle(callback, args, self, context)
         if not self.ready:
             self.process.wake()
         self.ready.append(handle)
@@ -339,8 +316,8 @@ class Loop(asyncio.AbstractEventLoop):
         *args: Any,
         context: Context | None = None,
     ) -> asyncio.TimerHandle:
-        handle = asyncio.TimerHandle(when, callback, args, self, context)
-        heapq.heappush(self._timers, (when, next(self._count), handle))
+        handle = TimerHandle(when, callback, args, self, context)
+        heappush(self._timers, (when, next(self._count), handle))
         self.process.wake_at(max(self.process.world.now, when - self.process.began))
         return handle
 
@@ -357,7 +334,7 @@ class Loop(asyncio.AbstractEventLoop):
         pass
 
     def create_future(self) -> asyncio.Future[Any]:
-        future = _Future(loop=self)
+        future = Future(loop=self)
         future.number = next(self._count)
         return future
 
@@ -368,7 +345,7 @@ class Loop(asyncio.AbstractEventLoop):
         name: str | None = None,
         context: Context | None = None,
     ) -> asyncio.Task[Any]:
-        task = _Task(coro, loop=self, name=name, context=context)
+        task = Task(coro, loop=self, name=name, context=context)
         self.tasks[task] = None
         task.add_done_callback(self._done)
         return task
