@@ -208,11 +208,15 @@ def database_parameters(alias: str) -> dict[str, Any]:
             f" {connection.vendor}."
         )
     parameters = connection.get_connection_params()
-    return {
+    found = {
         name: value
         for name, value in parameters.items()
         if isinstance(value, str | int) and name not in _OF_DJANGO
     }
+    if role := connection.settings_dict["OPTIONS"].get("assume_role"):
+        escaped = re.sub(r"([\\\s])", r"\\\1", role)
+        found["options"] = f"{found.get('options', '')} -c role={escaped}".strip()
+    return found
 
 
 def observer_keys() -> list[bytes]:

@@ -9,12 +9,13 @@ from unittest.mock import AsyncMock, Mock
 
 import pytest
 from django.core.exceptions import ImproperlyConfigured
+from psycopg.sql import SQL, Identifier
 
 from realtime.config import sources
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing
 from realtime.engine.factory import Engines, answer_timeout, is_shared
-from realtime.engine.postgresql.database import LoopConnection
+from realtime.engine.postgresql.database import Address, BlockingDatabase, LoopConnection
 from realtime.engine.postgresql.listening import ListeningEars
 from realtime.engine.postgresql.schema import create
 from realtime.errors import EngineUnavailable
@@ -91,6 +92,27 @@ def test_database_of_another_kind_is_refused(alias: str, monkeypatch: pytest.Mon
     monkeypatch.setattr(type(connections["default"]), "vendor", "sqlite")
     with pytest.raises(ImproperlyConfigured, match="'default' is sqlite"):
         sources.database_parameters(alias)
+
+
+@pytest.mark.parametrize("options", [{}, {"options": "-c work_mem=1MB"}])
+def test_engine_assumes_the_role_of_the_site(
+    postgresql_server: DatabaseServer, options: dict[str, str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from django.db.utils import ConnectionHandler
+
+    role = r"a role\with 'odd' $name"
+    with postgresql_server.connect() as connection:
+        names = [name for (name,) in connection.execute("SELECT rolname FROM pg_roles")]
+        if role not in names:
+            connection.execute(SQL("CREATE ROLE {}").format(Identifier(role)))
+    settings = postgresql_server.settings | {"OPTIONS": {"assume_role": role, **options}}
+    monkeypatch.setattr(sources, "connections", ConnectionHandler({"default": settings}))
+
+    database = BlockingDatabase(Address(sources.database_parameters("")))
+    assert run_by_hand(database.fetch("SELECT current_user::text")) == [(role,)]
+    memory = run_by_hand(database.fetch("SHOW work_mem"))
+    assert (memory == [("1MB",)]) is bool(options)
+    database.close()
 
 
 async def test_connection_that_is_cancelled_on_its_way_to_listen_is_closed(
