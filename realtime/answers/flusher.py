@@ -40,9 +40,9 @@ from realtime.serving import serving
 
 logger = logging.getLogger("realtime.answers")
 
-LEASE = 30.0
+LEASE = 25.0
 """Seconds for which the claim of a process holds."""
-RENEW = 8.0
+RENEW = 4.0
 """Seconds between claims."""
 
 

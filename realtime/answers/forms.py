@@ -37,7 +37,11 @@ Chunk = Any
 END = "end"
 """The tag of the last publication."""
 
-_MESSAGES = {"failed": "The answer failed.", "interrupted": "The answer was interrupted."}
+_MESSAGES = {
+    "failed": "The answer failed.",
+    "interrupted": "The answer was interrupted.",
+    "lost": "A part of the answer was missed. Load it anew.",
+}
 """What readers see; the row keeps the reason for the site."""
 
 _BLOCKS = {

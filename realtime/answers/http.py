@@ -6,7 +6,7 @@ Django, sends the stream in its place: after the view, with no thread and no dat
     data: {"type":"text-delta",...}     ui, ag-ui, events: each chunk
     data: Hello                         html: the text, escaped for a page
     id: 17.EPOCH                        from where `Last-Event-ID` goes on
-    event: end                          html, events: the last event, with the status
+    event: end                          text, html, events: the last event, with the status
     data: [DONE]                        ui: the last event
 """
 
@@ -22,7 +22,13 @@ from uuid import UUID
 
 import msgspec
 from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
-from django.http import Http404, HttpRequest, HttpResponse, JsonResponse
+from django.http import (
+    Http404,
+    HttpRequest,
+    HttpResponse,
+    HttpResponseNotAllowed,
+    JsonResponse,
+)
 from django.utils.html import escape
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
@@ -59,6 +65,8 @@ MAX_BACKLOG = 256 * 1024
 """Bytes that a reader has not taken, after which the stream waits for it."""
 DRAIN = 0.05
 
+LOST = "lost"
+"""In place of a status: the reader missed a part for good, and has to load the answer anew."""
 OVER = "end"
 """The ID of the last event. A reader who comes back with it gets status 204, and stays away."""
 
@@ -83,6 +91,8 @@ def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> Htt
             "Answers are streamed by the ASGI server: put realtime.asgi.application in front of"
             " the site's ASGI application."
         )
+    if request.method not in ("GET", "POST"):
+        return HttpResponseNotAllowed(("GET", "POST"))
     since = request.headers.get("Last-Event-ID", "")
     if since == OVER:
         return HttpResponse(status=204)
@@ -192,6 +202,11 @@ class AnswerEvents:
             events[-1] = id_line(f"{position.offset}.{position.epoch}") + events[-1]
         return b"".join(b"%b\n" % event for event in events)
 
+    def lost(self) -> bytes:
+        """Return the last event for a reader who missed a part for good."""
+        is_text = self._as_html or self.row.form == "text"
+        return self.of(() if is_text else forms.ending(self.row.of_form, LOST, ()), end=LOST)
+
 
 async def _serve(events: AnswerEvents, since: Position | None, exchange: Exchange) -> None:
     """Send the body of the response: the stream."""
@@ -230,7 +245,12 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
     part: bytes | None = None
     try:
         if row.has_ended:
-            chunks = row.chunks() if since is None else await _missed(row, since)
+            chunks = row.chunks()
+            if since is not None:
+                if row.position < 0:  # its publications have left the engine
+                    raise UnrecoverablePosition
+                missed = await ahistory(row.own_channel, since=since)
+                chunks = [c for each in missed for c in forms.chunks_of(row.of_form, each["data"])]
             yield events.of(chunks, end=row.status)
             return
         if since is None and (part := events.of(row.chunks(), begin) or None):
@@ -242,20 +262,11 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
             yield part
             if end:
                 return
-    except PublicationsLost:
-        if part is None:  # a reader who came back would lose the same publications again
-            yield events.of((), end=row.status)
+    except (PublicationsLost, UnrecoverablePosition):
+        if part is None:  # otherwise the reader comes back, and may recover
+            yield events.lost()
     except (EngineUnavailable, NotServing) as error:
         logger.debug("A reader of answer %s has to come back: %s", row.pk, error)
-
-
-async def _missed(row: Answer, since: Position) -> list[Any]:
-    """Return the chunks of an answer after a position; none if there is no such position."""
-    try:
-        found = await ahistory(row.own_channel, since=since)
-    except UnrecoverablePosition:
-        return []
-    return [chunk for each in found for chunk in forms.chunks_of(row.of_form, each["data"])]
 
 
 def position_of(text: str) -> Position | None:

@@ -40,8 +40,8 @@ LOOK = 1.0
 """Seconds of silence after which to look whether the answer has ended."""
 AWAY = 60.0
 """Seconds without a publication after which an answer fails."""
-MAX_WAITING = 1 << 20
-"""Bytes that wait, at most."""
+MAX_WAITING = 4 << 20
+"""Bytes that wait, at most: as many as an answer has by default."""
 SAVE_AFTER = 1000
 """Publications after which the row gets what there is, so that history need not be longer."""
 END_TIMEOUT = 10.0
@@ -160,7 +160,7 @@ class Producer:
 
         Raises:
             Stopped, AnswerFailed: as for `write`.
-            TypeError: the chunk has no JSON form.
+            TypeError: the chunk has no JSON form, or is no object, as "ui" and "ag-ui" need it.
         """
         if hasattr(chunk, "model_dump"):
             chunk = chunk.model_dump(mode="json", by_alias=True, exclude_none=True)
@@ -170,6 +170,8 @@ class Producer:
         if self._form.name == "ui" and chunk == {"type": "done"}:
             return  # pydantic-ai's "[DONE]"
         chunk, size = _plain(chunk)
+        if self._form.text and not isinstance(chunk, dict):
+            raise TypeError(f"a chunk of the form {self._form.name!r} is an object")
         with self._lock:
             self._check()
             if forms.type_of(chunk) in self._form.ends:
@@ -314,8 +316,10 @@ class Producer:
         Raises:
             EngineUnavailable: the engine is away.
         """
-        if self._error is not None:
-            return None
+        with self._lock:
+            if self._error is not None:
+                return None
+            self._error = Stopped("the block has been left")
         while self._under_way is not None or self._waiting:
             with self._lock:
                 new = self._under_way or self._next()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from django.utils import timezone
 from realtime.answers import forms, stream
 from realtime.answers.forms import FORMS
 from realtime.answers.models import UNENDED, Answer, Status, answers, busy_key, database
-from realtime.channel_rules import name
+from realtime.channel_rules import check_channel, name
 from realtime.config import sources
 from realtime.errors import Error, LimitExceeded
 from realtime.hooks.registry import registry
@@ -22,6 +23,8 @@ from realtime.hooks.site_values import user_id
 from realtime.server_api.publishing import publish
 from realtime.server_api.queries import history_remove
 from realtime.serving import serving
+
+logger = logging.getLogger("realtime.answers")
 
 IF_BUSY = ("refuse", "queue", "stop", "beside")
 
@@ -60,8 +63,9 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
     if if_busy not in IF_BUSY:
         raise ValueError(f"if_busy is one of {', '.join(IF_BUSY)}, not {if_busy!r}")
     owner = user_id(user)
-    _check_limit(owner)
     row = Answer(channel=name(channel), user=owner, form=form)
+    check_channel(row.channel, sources.current())
+    _check_limit(owner)
     row.busy = None if if_busy == "beside" else busy_key(row.channel)
     for _ in range(ATTEMPTS):
         if _is_first(lambda: row.save(using=database(), force_insert=True)):
@@ -73,7 +77,7 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
         if if_busy == "queue":
             row.busy, row.status = None, Status.WAITING
         elif other is not None:
-            end(other, Status.STOPPED)
+            _end(other, Status.STOPPED, promotes=False)
     raise Busy(running(channel))
 
 
@@ -122,12 +126,15 @@ def leave(row: Answer, error: str) -> None:
 def announce(row: Answer) -> None:
     """Publish the status of an answer in its channel, after the commit."""
     durable = row.has_ended and serving.row_writer is not None
-    publish(
-        row.channel,
-        {"answer": str(row.pk), "status": str(row.status)},
-        durable=True if durable else None,
-        fail_silently=not durable,
-    )
+    try:
+        publish(
+            row.channel,
+            {"answer": str(row.pk), "status": str(row.status)},
+            durable=True if durable else None,
+            fail_silently=not durable,
+        )
+    except Error as error:  # the site has no such namespace any more
+        logger.warning("The status of answer %s is not announced: %s", row.pk, error)
 
 
 def end(row: Answer, status: str, error: str = "") -> Answer:
@@ -140,17 +147,26 @@ def end(row: Answer, status: str, error: str = "") -> Answer:
         The row as it is now.
 
     Raises:
+        ValueError: there is no such status, or an answer goes on after it.
         EngineUnavailable: the engine is away.
         InternalError: the site's `answer_end` failed; the sweeper calls it again.
     """
+    if Status(status) in UNENDED:
+        raise ValueError(f"an answer does not end as {status}")
+    return _end(row, status, error)
+
+
+def _end(row: Answer, status: str, error: str = "", *, promotes: bool = True) -> Answer:
     row = fetch(row.pk) or row
     if row.has_ended:
         return row
     status, chunks = stream.end(row, status)
-    return settle(row, status, chunks, error)
+    return settle(row, status, chunks, error, promotes=promotes)
 
 
-def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answer:
+def settle(
+    row: Answer, status: str, chunks: list[Any], error: str = "", *, promotes: bool = True
+) -> Answer:
     """Write the end of an answer into its row, once, with `answer_end` in the same transaction.
 
     Raises:
@@ -175,7 +191,8 @@ def settle(row: Answer, status: str, chunks: list[Any], error: str = "") -> Answ
         leave(row, error)
         raise
     if changed:
-        promote(row.channel)
+        if promotes:
+            promote(row.channel)
     elif found is None:  # deleted, with its user
         history_remove(row.own_channel)
     return found or row
@@ -208,6 +225,12 @@ def fetch(answer_id: Any) -> Answer | None:
 
 
 def erase(row: Answer) -> None:
-    """Remove the text of an answer that has ended, from its row and from its channel."""
+    """Remove the text of an answer that has ended, from its row and from its channel.
+
+    Raises:
+        ValueError: the answer has not ended.
+    """
+    if unended_one(row).exists():
+        raise ValueError("the answer has not ended: end it first")
     history_remove(row.own_channel)
     answers(pk=row.pk).update(text="", parts=[], position=-1, epoch="")

@@ -2,7 +2,7 @@
 
 Rows, and what becomes of them:
 
-    streaming, and the process of its producer is gone   ──► interrupted, with what it has
+    streaming, and its process has had no lease for `PATIENCE`  ──► interrupted, with what it has
     queued for longer than `QUEUE_TIMEOUT`               ──► failed: no worker began it
     waiting, and nothing runs in its channel             ──► queued
     ended, longer than `KEEP_STREAM` ago                 ──► its chunks leave the engine
@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import time
 from datetime import timedelta
 from functools import partial
 
@@ -34,6 +35,8 @@ logger = logging.getLogger("realtime.answers")
 
 INTERVAL = 5.0
 """Seconds between looks."""
+PATIENCE = 4.5
+"""Seconds within which a process that lives renews a lease that the engine lost."""
 CLAIM = "answers"
 CLAIM_LIFETIME = 3 * INTERVAL
 QUEUE_TIMEOUT = timedelta(seconds=300)
@@ -50,6 +53,8 @@ class AnswerSweeper:
     def __init__(self) -> None:
         self._timers: dict[Node, Timer] = {}
         self._sweeping: set[asyncio.Task[None]] = set()
+        self._missing: dict[str, float] = {}
+        """Producers without a lease → when that was seen first."""
         self._outage = Outage()
         self._outage_of_ends = Outage()
 
@@ -104,13 +109,16 @@ class AnswerSweeper:
     def _end_lost(self) -> None:
         streaming = answers(status=Status.STREAMING)
         producers = streaming.values_list("producer", flat=True).distinct()
-        lost = [each for each in producers if not each or not flushing.flusher.is_alive(each)]
-        for row in streaming.filter(producer__in=lost)[:AT_ONCE]:
+        gone = [each for each in producers if each and not flushing.flusher.is_alive(each)]
+        now = time.monotonic()
+        self._missing = {each: self._missing.get(each, now) for each in gone}
+        lost = [each for each, since in self._missing.items() if now - since >= PATIENCE]
+        for row in streaming.filter(producer__in=["", *lost]).order_by("?")[:AT_ONCE]:
             self._end(row, Status.FAILED if row.error else Status.INTERRUPTED, row.error)
 
     def _end_queued(self) -> None:
         late = answers(status=Status.QUEUED, queued__lt=timezone.now() - QUEUE_TIMEOUT)
-        for row in late[:AT_ONCE]:
+        for row in late.order_by("?")[:AT_ONCE]:  # some may fail again and again
             self._end(row, Status.FAILED, "no worker began it in time")
 
     def _end(self, row: Answer, status: str, error: str) -> None:

@@ -48,6 +48,10 @@ def test_text_that_the_engine_lost_is_in_the_row(redis: RedisServer, status: str
         a.write("before ")
         wait_until(lambda: data(row.own_channel))
         redis.restart(empty=True)
+        sweeper = AnswerSweeper()
+        sweeper.sweep()
+        sweeper.sweep()
+        assert Answer.objects.get(pk=row.pk).status == Status.STREAMING  # it will renew its lease
         a.write("after ")
         wait_until(lambda: text(row) == "before after ")
         a.write("last")

@@ -18,7 +18,7 @@ from django.utils.translation import gettext_lazy
 
 import realtime
 from realtime import hooks
-from realtime.answers import aanswer, answer, begin, forms, rows
+from realtime.answers import Stopped, aanswer, answer, begin, forms, rows, sweeper
 from realtime.answers import flusher as flushing
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, AnswerSweeper
@@ -98,12 +98,13 @@ def test_row_that_the_database_refuses_keeps_no_other_waiting(
     Answer.objects.update(status=Status.STREAMING)
     original = rows.settle
 
-    def settle(row: Answer, *arguments: Any) -> Answer:
+    def settle(row: Answer, *arguments: Any, **options: Any) -> Answer:
         if row.pk == bad.pk:
             raise IntegrityError("CHECK constraint failed")
-        return original(row, *arguments)
+        return original(row, *arguments, **options)
 
     monkeypatch.setattr(rows, "settle", settle)
+    monkeypatch.setattr(sweeper, "PATIENCE", 0)
     AnswerSweeper().sweep()
     assert statuses(bad, good) == ["streaming", "interrupted"]
 
@@ -137,6 +138,29 @@ def test_chunks_leave_the_engine_before_their_row_is_deleted() -> None:
     AnswerSweeper().sweep()
     assert not Answer.objects.filter(pk=a.id).exists()
     assert data(a.row.own_channel) == []
+
+
+def test_one_write_may_be_as_long_as_an_answer() -> None:
+    text = "x" * (3 << 20)
+    with answer(channel(), form="text") as a:
+        a.write(text)
+    assert Answer.objects.get(pk=a.id).text == text
+
+
+@pytest.mark.parametrize("form", ["ui", "ag-ui", "text"])
+def test_block_that_was_left_takes_nothing_more(form: str) -> None:
+    with answer(channel(), form=form) as a:
+        a.write("text")
+    with pytest.raises(Stopped):
+        a.write("more")
+    assert Answer.objects.get(pk=a.id).text == "text"
+
+
+@pytest.mark.parametrize("chunk", ["text", None, [], 1])
+@pytest.mark.parametrize("form", ["ui", "ag-ui"])
+def test_chunk_that_is_no_object_is_refused(form: str, chunk: Any) -> None:
+    with answer(channel(), form=form) as a, pytest.raises(TypeError, match="is an object"):
+        a.send(chunk)
 
 
 def test_size_of_an_answer_is_counted_in_bytes() -> None:

@@ -39,6 +39,38 @@ async def test_reader_who_comes_back_after_the_end_is_not_kept(
             assert "id: end" in response.text
 
 
+LOST = {
+    "ui": 'data: {"type":"error","errorText":"A part of the answer was missed. Load it anew."}\n\n'
+    "id: end\ndata: [DONE]\n\n",
+    "ag-ui": 'id: end\ndata: {"type":"RUN_ERROR",'
+    '"message":"A part of the answer was missed. Load it anew."}\n\n',
+    "events": "id: end\nevent: end\ndata: lost\n\n",
+    "text": "id: end\nevent: end\ndata: lost\n\n",
+}
+
+
+@pytest.mark.parametrize("form", LOST)
+@pytest.mark.parametrize("when", ["running", "ended"])
+async def test_reader_who_missed_a_part_for_good_is_told(
+    site: Server, form: str, when: str
+) -> None:
+    async with browsing(site) as client, asyncio.timeout(TIMEOUT):
+        answer_id = await begun(client, 20 if when == "ended" else 200, form=form)
+        address = f"/answers/{answer_id}/events"
+        if when == "ended":
+            await client.get(address)
+        gone = {"Last-Event-ID": "1.gone"}
+        assert (await client.get(address, headers=gone)).text == f":\n\n{LOST[form]}"
+
+
+@pytest.mark.parametrize("method", ["HEAD", "OPTIONS"])
+async def test_other_methods_begin_no_stream(site: Server, method: str) -> None:
+    async with browsing(site) as client, asyncio.timeout(TIMEOUT):
+        name = uuid.uuid4().hex
+        await client.post(f"/chat/{name}", params={"count": 100, "id": 1})
+        assert (await client.request(method, f"/chat/{name}/stream")).status_code == 405
+
+
 async def test_stranger_may_not_resume(site: Server) -> None:
     async with browsing(site) as client:
         name = uuid.uuid4().hex

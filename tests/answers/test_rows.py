@@ -33,7 +33,7 @@ from realtime.answers import (
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import AnswerSweeper
 from realtime.config import sources
-from realtime.errors import InternalError, LimitExceeded, NotServing
+from realtime.errors import Error, InternalError, LimitExceeded, NotServing
 from realtime.hooks.site_values import to_payload
 from realtime.pending.models import Pending
 from realtime.protocol.messages import ClientInfo
@@ -328,9 +328,44 @@ def test_hook_runs_in_the_transaction_of_the_end_and_again_after_a_failure() -> 
     assert calls == [("complete", "text", {"pk": name.removeprefix("chat:")}, True)] * 2
 
 
+@pytest.mark.parametrize("status", ["bogus", "waiting", "queued", "streaming"])
+@pytest.mark.parametrize("form", ["ui", "text"])
+def test_answer_ends_with_a_status_of_an_end(form: str, status: str) -> None:
+    row = begin(channel(), form=form)
+    with pytest.raises(ValueError, match=status):
+        end(row, status)
+    assert statuses(row) == ["queued"]
+
+
+@pytest.mark.parametrize("name", ["", "chat:\u00e9", "nope:1", "chat:" + "x" * 300])
+def test_answer_in_a_channel_that_cannot_be_has_no_row(name: str) -> None:
+    with pytest.raises(Error):
+        begin(name)
+    assert not Answer.objects.exists()
+
+
+def test_answer_ends_whose_namespace_the_site_has_no_more() -> None:
+    row = begin(channel())
+    overrides = {**sources.configuration._overrides, "namespaces": []}
+    sources.configuration.override(**overrides)
+    end(row, "stopped")
+    assert statuses(row) == ["stopped"]
+
+
+def test_answers_that_wait_outlive_one_that_takes_the_turn() -> None:
+    name = channel()
+    first, waiting = begin(name), begin(name, if_busy="queue")
+    second = begin(name, if_busy="stop")
+    assert statuses(first, waiting, second) == ["stopped", "waiting", "queued"]
+    end(second, "stopped")
+    assert statuses(waiting) == ["queued"]
+
+
 def test_erased_text_is_in_neither_row_nor_engine() -> None:
     with answer(channel(), form="text") as a:
         a.write("secret")
+        with pytest.raises(ValueError, match="has not ended"):
+            erase(a.row)
     erase(a.row)
     row = Answer.objects.get(pk=a.id)
     assert (row.text, row.parts, data(row.own_channel)) == ("", [], [])

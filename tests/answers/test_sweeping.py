@@ -8,7 +8,7 @@ from datetime import timedelta
 import pytest
 from django.utils import timezone
 
-from realtime.answers import answer, begin
+from realtime.answers import answer, begin, sweeper
 from realtime.answers import flusher as flushing
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, QUEUE_TIMEOUT, AnswerSweeper
@@ -22,7 +22,9 @@ pytestmark = [
 ]
 
 
-def test_answer_of_a_process_that_died_is_interrupted_with_what_it_wrote() -> None:
+def test_answer_of_a_process_that_died_is_interrupted_with_what_it_wrote(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     row = begin(channel(), form="text")
     with answer(id=row.pk) as a:
         a.write("half")
@@ -30,6 +32,7 @@ def test_answer_of_a_process_that_died_is_interrupted_with_what_it_wrote() -> No
         AnswerSweeper().sweep()
         assert statuses(row) == ["streaming"]  # its process lives
         Answer.objects.filter(pk=row.pk).update(producer=uuid.uuid4().hex)
+        monkeypatch.setattr(sweeper, "PATIENCE", 0)
         AnswerSweeper().sweep()
 
     row.refresh_from_db()
