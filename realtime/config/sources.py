@@ -195,8 +195,11 @@ def engine_database(config: Config) -> str | None:
     return (config.database or DEFAULT_DB_ALIAS) if is_named else None
 
 
-def database_parameters(alias: str) -> dict[str, Any]:
+def database_parameters(alias: str, pooled: bool = False) -> dict[str, Any]:
     """Return the parameters of libpq for an entry of DATABASES; "": the default one.
+
+    Args:
+        pooled: behind a pooler, which passes no role on.
 
     Raises:
         ImproperlyConfigured: it is none, or of another database.
@@ -213,7 +216,9 @@ def database_parameters(alias: str) -> dict[str, Any]:
         for name, value in parameters.items()
         if isinstance(value, str | int) and name not in _OF_DJANGO
     }
-    if role := connection.settings_dict["OPTIONS"].get("assume_role"):
+    role = connection.settings_dict["OPTIONS"].get("assume_role")
+    if role and not pooled:
+        # libpq divides options at spaces
         escaped = re.sub(r"([\\\s])", r"\\\1", role)
         found["options"] = f"{found.get('options', '')} -c role={escaped}".strip()
     return found

@@ -63,12 +63,12 @@ def _addresses(config: Config, timeout: float | None = None) -> Addresses:
     from realtime.engine.postgresql.database import Address
     from realtime.engine.postgresql.engine import Addresses
 
+    pooled = bool(config.database_notify_url or config.database_poll)
     parameters = (
         {"conninfo": config.database_url}
         if config.database_url
-        else sources.database_parameters(config.database)
+        else sources.database_parameters(config.database, pooled)
     )
-    pooled = bool(config.database_notify_url or config.database_poll)
     statements = Address(
         parameters,
         config.database_schema,

@@ -112,6 +112,7 @@ def test_engine_assumes_the_role_of_the_site(
     assert run_by_hand(database.fetch("SELECT current_user::text")) == [(role,)]
     memory = run_by_hand(database.fetch("SHOW work_mem"))
     assert (memory == [("1MB",)]) is bool(options)
+    assert sources.database_parameters("", pooled=True).get("options") == options.get("options")
     database.close()
 
 
