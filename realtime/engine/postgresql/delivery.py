@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 import msgspec
@@ -270,12 +271,12 @@ class StreamDelivery:
             if offset is not None and (offset > followed.top or followed.epoch != epoch):
                 followed.top, followed.epoch = offset, epoch
                 self._deliver(followed, offset, record)
+        counts = Counter(row[0] for row in rows)
         for name, (top, epoch) in tops.items():
             followed = self._followed.get(name)
             if followed is None or (followed.top, followed.epoch) == (top, epoch):
                 continue
-            is_full = [row[0] for row in rows].count(name) >= MAX_NEWS
-            if followed.epoch == epoch and followed.top > 0 and is_full:
+            if followed.epoch == epoch and followed.top > 0 and counts[name] >= MAX_NEWS:
                 self.fall_behind([name])
             elif self.receiver is not None:
                 followed.top, followed.epoch = top, epoch
