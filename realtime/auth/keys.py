@@ -14,7 +14,6 @@ import logging
 import time
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.error import HTTPError, URLError
 
@@ -82,8 +81,11 @@ def configured_keys(options: TokenOptions) -> dict[str, Key]:
             if not isinstance(public, key_type):
                 raise InvalidKey(f"{options.name_of(member)} is not an {kind} key")
             for name in names:
-                with suppress(InvalidKeyError):  # each ECDSA algorithm belongs to one curve
+                try:
                     keys[name] = Key(algorithms[name], algorithms[name].prepare_key(public))
+                except InvalidKeyError:
+                    if kind != "ECDSA":  # each algorithm of those belongs to one curve
+                        raise
     return keys
 
 

@@ -375,7 +375,14 @@ async def _verified(
     if not verified.user and client.node.config.disallow_anonymous_connection_tokens:
         client.log_refused("connection token", InvalidToken("names no user"))
         raise DisconnectPermissionDenied
-    return Identity(**msgspec.structs.asdict(verified))
+    return Identity(
+        verified.user,
+        verified.info,
+        verified.channels,
+        verified.expires_at,
+        subs=verified.subs,
+        meta=verified.meta,
+    )
 
 
 async def pong(client: Client, command: Command) -> None:

@@ -216,7 +216,7 @@ def _filter_node(message: client_pb2.FilterNode) -> FilterNode:
     )
 
 
-_PLAIN = ChannelRequest, RPCRequest, SendRequest, RefreshRequest, SubRefreshRequest
+_PLAIN = ChannelRequest, RefreshRequest, SubRefreshRequest
 """Requests whose messages have their fields."""
 
 
@@ -225,8 +225,7 @@ def _decoder(shape: type[Struct]) -> Callable[[bytes], Struct]:
 
     def request(params: bytes) -> Struct:
         message = parse(params)
-        values = [getattr(message, name) for name in shape.__struct_fields__]
-        return shape(*[Raw(value) if isinstance(value, bytes) else value for value in values])
+        return shape(*[getattr(message, name) for name in shape.__struct_fields__])
 
     return request
 
@@ -234,6 +233,11 @@ def _decoder(shape: type[Struct]) -> Callable[[bytes], Struct]:
 def _publish_request(params: bytes) -> PublishRequest:
     message = client_pb2.PublishRequest.FromString(params)
     return PublishRequest(message.channel, Raw(message.data))
+
+
+def _rpc_request(params: bytes) -> RPCRequest:
+    message = client_pb2.RPCRequest.FromString(params)
+    return RPCRequest(message.method, Raw(message.data))
 
 
 def _history_request(params: bytes) -> HistoryRequest:
@@ -249,6 +253,8 @@ REQUESTS: Mapping[type[Struct], Callable[[bytes], Struct]] = {
     SubscribeRequest: _subscribe_request,
     **{shape: _decoder(shape) for shape in _PLAIN},
     PublishRequest: _publish_request,
+    RPCRequest: _rpc_request,
+    SendRequest: lambda params: SendRequest(Raw(client_pb2.SendRequest.FromString(params).data)),
     HistoryRequest: _history_request,
     EmptyRequest: lambda params: EmptyRequest(),
 }

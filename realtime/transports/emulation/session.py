@@ -13,7 +13,7 @@ States, and the fields that tell them:
     OPEN       a receiver that takes frames   `ready` is true. `_heartbeat` runs.
     FULL       a receiver that takes no more  Its response is on the way. No timer runs.
     ENDED      a last frame                   Every receiver gets it. `_timeout` runs.
-    FORGOTTEN  `_forget` was called           The name can be used for a new session.
+    FORGOTTEN  `forget` was called           The name can be used for a new session.
 
 Events:
 
