@@ -52,7 +52,7 @@ class Site:
     """A node, its signals, and a client that watches the room."""
 
     def __init__(self, server: RedisServer, prefix: str) -> None:
-        layer = RedisChannelLayer(hosts=[server.url], prefix=prefix)
+        layer = RedisChannelLayer(hosts=[server.url], prefix=prefix, timeout=20)
         self.events = RecordingEvents()
         engine = RedisEngine(layer.bus, prefix)
         self.node = Node(load({}), engine, events=self.events, lists_users=True)
