@@ -62,7 +62,7 @@ class Connection:
     def __init__(self, process: Process, options: dict[str, Any]) -> None:
         self.limit = 5.0
         self.closed = False
-        self.pgconn = self
+        self.pgconn = self.info = self
         self.transaction_status = TransactionStatus.IDLE
         self._process = process
         limit = str(options.get("options", "")).rpartition("statement_timeout=")[2]
@@ -138,6 +138,9 @@ class Connection:
         finally:
             if not self._is_ready:
                 await Connection.close(self)
+
+    def parameter_status(self, name: str) -> str:
+        return "UTF8"
 
     @property
     def is_stale(self) -> bool:

@@ -20,7 +20,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 import psycopg
 from psycopg import errors
 
-from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, HINT, create, quoted
+from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, HINT, NEEDS_UTF8, create, quoted
 from realtime.errors import EngineUnavailable, NoReply
 
 CONNECTIONS = 4
@@ -78,6 +78,17 @@ class Address(NamedTuple):
         """Return the error for a statement that was not run."""
         hint = f" {HINT}." if isinstance(error, _MISSING) else ""
         return EngineUnavailable(f"PostgreSQL at {self.label}: {_reason(error)}.{hint}")
+
+    def refuse(self, connection: psycopg.BaseConnection[Row]) -> None:
+        """Close a connection to a database that refuses some texts, which is any but UTF8.
+
+        Raises:
+            EngineUnavailable: the connection is closed.
+        """
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (None, "UTF8"):  # None: a pooler does not know it
+            connection.pgconn.finish()
+            raise self.unavailable(ValueError(NEEDS_UTF8.format(encoding)))
 
     def failed(self, error: BaseException) -> EngineUnavailable:
         """Return the error for a statement that was sent."""
@@ -192,7 +203,7 @@ async def open_connection(address: Address) -> LoopConnection:
     """Open a connection, on the running loop.
 
     Raises:
-        EngineUnavailable: PostgreSQL is away.
+        EngineUnavailable: PostgreSQL is away, or the database is not UTF8.
     """
     options = address.options()
     hosts = (options.get("host") or "").count(",") + 1
@@ -201,6 +212,7 @@ async def open_connection(address: Address) -> LoopConnection:
             connection = await LoopConnection.connect(**options)
     except (psycopg.Error, OSError) as error:
         raise address.unavailable(error) from None
+    address.refuse(connection)
     connection.limit = address.timeout
     return connection
 
@@ -268,6 +280,7 @@ class BlockingDatabase:
                 return connection
             connection.close()
         connection = BlockingConnection.connect(**self.address.options())
+        self.address.refuse(connection)
         connection.limit = self.address.timeout
         return connection
 

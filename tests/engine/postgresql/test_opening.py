@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
+import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.sql import SQL, Identifier
@@ -15,15 +17,21 @@ from realtime.config import sources
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing
 from realtime.engine.factory import Engines, answer_timeout, is_shared
-from realtime.engine.postgresql.database import Address, BlockingDatabase, LoopConnection
+from realtime.engine.postgresql.database import (
+    Address,
+    BlockingDatabase,
+    LoopConnection,
+    LoopDatabase,
+)
 from realtime.engine.postgresql.listening import ListeningEars
 from realtime.engine.postgresql.schema import create
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from realtime.serving import run_by_hand
-from tests.database_server import DatabaseServer
+from realtime.tools.doctor import postgresql as doctor
+from tests.database_server import DatabaseServer, foreign_database
 from tests.engine.bench import KEPT, RecordingReceiver
-from tests.engine.postgresql_bench import PostgreSQLBench
+from tests.engine.postgresql_bench import PostgreSQLBench, address_of
 from tests.unit.parts import data, eventually
 
 
@@ -133,3 +141,40 @@ async def test_connection_that_is_cancelled_on_its_way_to_listen_is_closed(
     opening.cancel()
     await asyncio.wait([opening])
     assert opened[0].closed
+
+
+@pytest.fixture(params=["SQL_ASCII", "LATIN1"])
+def encoded(request: pytest.FixtureRequest, postgresql_server: DatabaseServer) -> Iterator[str]:
+    """A database whose name is its encoding, which is not UTF8."""
+    with foreign_database(postgresql_server, request.param):
+        yield request.param
+
+
+async def test_database_that_is_not_utf8_is_refused(
+    postgresql_server: DatabaseServer, unique: str, encoded: str
+) -> None:
+    address = address_of(postgresql_server, unique)
+    address = address._replace(parameters={**address.parameters, "dbname": encoded})
+    blocking, refusal = BlockingDatabase(address), f"{encoded}.*needs UTF8"
+
+    with pytest.raises(EngineUnavailable, match=refusal):
+        await LoopDatabase(address).fetch("SELECT 1")
+    with pytest.raises(EngineUnavailable, match=refusal):
+        run_by_hand(blocking.fetch("SELECT 1"))
+    with pytest.raises(EngineUnavailable, match=refusal):
+        blocking.create_tables()
+    with (
+        pytest.raises(psycopg.errors.FeatureNotSupported, match=refusal),
+        psycopg.connect(**address.options()) as connection,
+    ):
+        create(connection, unique)
+
+
+def test_doctor_names_the_encoding(
+    postgresql_server: DatabaseServer, unique: str, encoded: str
+) -> None:
+    config = config_of(postgresql_server, unique)
+    url = config.database_url.removesuffix("postgres") + encoded
+    (check,) = doctor.checks(dataclasses.replace(config, database_url=url))
+
+    assert encoded in check.run().found
