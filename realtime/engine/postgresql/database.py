@@ -65,9 +65,12 @@ class Address(NamedTuple):
         options["connect_timeout"] = max(2, round(self.connect_timeout))  # libpq has no less
         if self.pooled:
             return options | {"prepare_threshold": None}
-        # a statement whose caller has gone must not keep its locks
+        # a statement that waited for another goes on with what that one has written, and one whose
+        # caller has gone must not keep its locks
+        given = options.get("options") or ""
+        isolation = r"-c default_transaction_isolation=read\ committed"
         limit = f"-c statement_timeout={int(self.timeout * 1000)}"
-        options["options"] = f"{options.get('options') or ''} {limit}".strip()
+        options["options"] = f"{given} {isolation} {limit}".strip()
         return options
 
     def text(self, query: str) -> bytes:

@@ -23,6 +23,7 @@ from realtime.engine.postgresql.database import (
     LoopConnection,
     LoopDatabase,
 )
+from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
 from realtime.engine.postgresql.listening import ListeningEars
 from realtime.engine.postgresql.schema import create
 from realtime.errors import EngineUnavailable
@@ -178,3 +179,26 @@ def test_doctor_names_the_encoding(
     (check,) = doctor.checks(dataclasses.replace(config, database_url=url))
 
     assert encoded in check.run().found
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_publication_waits_for_another_whatever_the_isolation_of_the_role(
+    postgresql: PostgreSQLBench, pooled: bool
+) -> None:
+    options = r"-c default_transaction_isolation=repeatable\ read"
+    address = postgresql.address
+    address = address._replace(parameters={**address.parameters, "options": options}, pooled=pooled)
+    store = PostgreSQLStore(Addresses(address, address))
+    outgoing = Outgoing("news", Publication(data("1")), KEPT)
+    await postgresql.broker.publish(outgoing)
+    with postgresql.server.connect() as other:
+        other.execute(f'UPDATE "{postgresql.prefix}".stream SET top = top + 1')
+        publishing = asyncio.to_thread(lambda: run_by_hand(store.broker.publish(outgoing)))
+        task = asyncio.create_task(publishing)
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+        await eventually(lambda: bool(postgresql.execute(waiting)))
+
+    position = (await task).position
+    store.close()
+    assert position is not None
+    assert position.offset == 3
