@@ -28,6 +28,8 @@ CONNECTIONS = 4
 MAX_BLOCKING_CONNECTIONS = 50
 """Threads that can use PostgreSQL at a time; further ones wait for a connection."""
 
+HINT_OF_POOLER = "Behind a pooler, set database_notify_url: see docs/postgresql.md"
+
 Row = tuple[Any, ...]
 T = TypeVar("T")
 
@@ -80,6 +82,8 @@ class Address(NamedTuple):
     def unavailable(self, error: BaseException) -> EngineUnavailable:
         """Return the error for a statement that was not run."""
         hint = f" {HINT}." if isinstance(error, _MISSING) else ""
+        if "unsupported startup parameter" in str(error):  # so PgBouncer says
+            hint = f" {HINT_OF_POOLER}."
         return EngineUnavailable(f"PostgreSQL at {self.label}: {_reason(error)}.{hint}")
 
     def refuse(self, connection: psycopg.BaseConnection[Row]) -> None:
