@@ -169,11 +169,16 @@ class Connection:
         self.transaction_status = TransactionStatus.UNKNOWN if ended else TransactionStatus.IDLE
         raise failure(reply.state)
 
-    async def notifies(self, *, timeout: float) -> AsyncIterator[Notified]:
-        until = self._now() + timeout
+    async def notifies(
+        self, *, timeout: float, stop_after: int | None = None
+    ) -> AsyncIterator[Notified]:
+        until, count = self._now() + timeout, 0
         while True:
             while self._notifications:
                 yield self._notifications.popleft()
+                count += 1
+            if stop_after is not None and count >= stop_after:
+                return
             if self._is_lost:
                 raise psycopg.OperationalError("the connection is lost")
             if (left := until - self._now()) <= MOMENT:

@@ -15,6 +15,7 @@ import select
 import threading
 import time
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import psycopg
@@ -69,10 +70,9 @@ class Address(NamedTuple):
             return options | {"prepare_threshold": None}
         # a statement that waited for another goes on with what that one has written, and one whose
         # caller has gone must not keep its locks
+        ours = r"-c default_transaction_isolation=read\ committed -c statement_timeout="
         given = options.get("options") or ""
-        isolation = r"-c default_transaction_isolation=read\ committed"
-        limit = f"-c statement_timeout={int(self.timeout * 1000)}"
-        options["options"] = f"{given} {isolation} {limit}".strip()
+        options["options"] = f"{given} {ours}{int(self.timeout * 1000)}".strip()
         return options
 
     def text(self, query: str) -> bytes:
@@ -278,14 +278,12 @@ class BlockingDatabase:
             raise self.address.unavailable(error) from None
 
     def _connection(self, idle: list[BlockingConnection]) -> BlockingConnection:
-        while True:
-            try:
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
                 connection = idle.pop()
-            except IndexError:  # another thread has taken the last one
-                break
-            if not _is_stale(connection):
-                return connection
-            connection.close()
+                if not _is_stale(connection):
+                    return connection
+                connection.close()
         connection = BlockingConnection.connect(**self.address.options())
         self.address.refuse(connection)
         connection.limit = self.address.timeout
@@ -297,11 +295,9 @@ class BlockingDatabase:
 
 
 def _close_all(idle: list[BlockingConnection]) -> None:
-    while True:
-        try:
+    with suppress(IndexError):
+        while True:
             idle.pop().close()
-        except IndexError:
-            return
 
 
 def _limited(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
@@ -329,13 +325,11 @@ def _is_settled(connection: psycopg.BaseConnection[Row]) -> bool:
 
 def _is_stale(connection: psycopg.BaseConnection[Row]) -> bool:
     """Return whether a connection that owes nothing got something: that it ends, in most cases."""
-    if connection.closed:
-        return True
     try:
         poll = select.poll()
         poll.register(connection.pgconn.socket, select.POLLIN)
         return bool(poll.poll(0))
-    except psycopg.Error:  # libpq has closed the socket
+    except psycopg.Error:  # it is closed
         return True
 
 

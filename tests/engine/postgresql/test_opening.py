@@ -136,7 +136,9 @@ async def test_connection_that_is_cancelled_on_its_way_to_listen_is_closed(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(LoopConnection, "execute", hang)
-    ears = ListeningEars(postgresql.address, AsyncMock(), AsyncMock(), (Mock(), Mock()))
+    ears = ListeningEars(
+        LoopDatabase(postgresql.address), AsyncMock(), AsyncMock(), (Mock(), Mock())
+    )
     opening = asyncio.ensure_future(ears.open())
     await reached.wait()
     opening.cancel()
@@ -202,3 +204,26 @@ async def test_publication_waits_for_another_whatever_the_isolation_of_the_role(
     store.close()
     assert position is not None
     assert position.offset == 3
+
+
+class Overtaken(LoopDatabase):
+    """A database over which two other rings come before each of ours."""
+
+    async def fetch(self, query: str, *arguments: Any) -> list[Any]:
+        for _ in range(2):
+            await super().fetch("SELECT pg_notify(%s, '1 [7,\"\",[]]')", self.address.schema)
+        return await super().fetch(query, *arguments)
+
+
+async def test_rings_that_arrive_before_a_node_hears_its_own_are_kept(
+    postgresql: PostgreSQLBench,
+) -> None:
+    heard, database = AsyncMock(), Overtaken(postgresql.address)
+    ears = ListeningEars(database, heard, AsyncMock(), (Mock(), Mock()))
+    await ears.open()
+    await eventually(lambda: heard.await_count == 3)
+    await ears.close()
+    await database.close()
+
+    others = [call.args[0] for call in heard.await_args_list[:2]]
+    assert others == [b'1 [7,"",[]]'] * 2

@@ -49,11 +49,11 @@ def pooler(postgresql_server: DatabaseServer) -> Iterator[PgBouncer]:
     pooler.discard()
 
 
-@pytest.fixture(params=[""], ids=["refuses"])
+@pytest.fixture(params=["", "ignore_startup_parameters = options"], ids=["refuses", "ignores"])
 def strict_pooler(
     request: pytest.FixtureRequest, postgresql_server: DatabaseServer, pooler: PgBouncer
 ) -> Iterator[PgBouncer]:
-    """One that refuses the options of a connection."""
+    """One that refuses the options of a connection, and one that drops them."""
     strict = PgBouncer(postgresql_server, more=request.param)
     yield strict
     strict.discard()
