@@ -98,6 +98,8 @@ MISTAKES: dict[str, list[Options]] = {
     "E013": each("engine", "Redis", "nats", " "),
     "E062": [
         *each("database_url", "redis://h", "h:5432"),
+        *each("database_url", "postgresql://h/?foo=x", "postgresql://h/%zz", "postgresql://h:x"),
+        *each("database_notify_url", "postgresql://h:99999", "postgresql://a:0,b:1/d"),
         *each("database_notify_url", "mysql://h"),
         *each("database_schema", "", "a b", "1a", "A", "x" * 64),
         *each("database_history_meta_ttl", 1, 59),
@@ -192,6 +194,7 @@ RIGHT: list[Options] = [
     {**RECOVERED, **chat(**RECOVERED)},
     {"namespaces": [{"name": "ab"}, {"name": "AB"}]},
     {"redis_streams": True, "port": "8000"},
+    *each("database_url", "postgresql://", "postgresql://u:p@a:1,b:/d?sslmode=require"),
     *({name: 2**53} for name in ("history_lifetime", "client_queue_max_size", "hook_timeout")),
     *each("redis_connect_timeout", 1),
     *each("redis_read_timeout", 1),
