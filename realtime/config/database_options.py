@@ -22,7 +22,7 @@ META_TTL_MIN = 60
 """Seconds. A client that was away for a moment must find the epoch that it knows."""
 
 _SCHEMES = ("postgresql://", "postgres://")
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SCHEMA = re.compile(r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,62}")
 
 
 def uses_postgresql(config: Config) -> bool:
@@ -92,8 +92,8 @@ def _problems(config: Config) -> Found:
         )
     if not _SCHEMA.fullmatch(config.database_schema):
         yield (
-            f"database_schema {config.database_schema!r} is not a name.",
-            "Use up to 63 lower-case letters, digits and underscores.",
+            f"database_schema {config.database_schema!r} is not a name for a schema of the site.",
+            "Use up to 63 lower-case letters, digits and underscores, without pg_ in front.",
         )
     if 0 < config.database_history_meta_ttl < META_TTL_MIN:
         yield (

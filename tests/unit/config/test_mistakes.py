@@ -101,7 +101,7 @@ MISTAKES: dict[str, list[Options]] = {
         *each("database_url", "postgresql://h/?foo=x", "postgresql://h/%zz", "postgresql://h:x"),
         *each("database_notify_url", "postgresql://h:99999", "postgresql://a:0,b:1/d"),
         *each("database_notify_url", "mysql://h"),
-        *each("database_schema", "", "a b", "1a", "A", "x" * 64),
+        *each("database_schema", "", "a b", "1a", "A", "x" * 64, "pg_x", "information_schema"),
         *each("database_history_meta_ttl", 1, 59),
         {"database": "a", "database_url": "postgresql://h"},
         {"database_poll": 0.1, "database_notify_url": "postgresql://h"},
