@@ -225,6 +225,21 @@ class MariaDB(DatabaseServer):
 
 
 @contextmanager
+def foreign_database(server: DatabaseServer, encoding: str) -> Iterator[None]:
+    """Create a database of this name and encoding on a PostgreSQL, until the block is over."""
+    with server.connect() as connection:
+        connection.autocommit = True
+        connection.execute(
+            f"CREATE DATABASE \"{encoding}\" TEMPLATE template0 ENCODING '{encoding}'"
+            " LC_COLLATE 'C' LC_CTYPE 'C'"
+        )
+        try:
+            yield
+        finally:
+            connection.execute(f'DROP DATABASE "{encoding}" WITH (FORCE)')
+
+
+@contextmanager
 def tables_on(server: DatabaseServer, *names: str) -> Iterator[str]:
     """Give this process the database of a server, with the tables of apps. Yields its alias.
 

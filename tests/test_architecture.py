@@ -204,7 +204,8 @@ def test_pure_modules_are_there() -> None:
 
 
 def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
-    allowed = (*PURE, "msgspec", "re2", "google.protobuf", *sys.stdlib_module_names)
+    parsers = ("msgspec", "re2", "google.protobuf", "psycopg.conninfo", "psycopg.errors")
+    allowed = (*PURE, *parsers, *sys.stdlib_module_names)
     wrong = [
         str(found)
         for found in imports("realtime")
@@ -222,7 +223,7 @@ def test_pure_modules_import_only_each_other_and_what_has_no_io() -> None:
         ("channels_redis", (LAYER,)),
         ("redis", ("realtime.redis",)),
         ("hiredis", ("realtime.redis",)),
-        ("psycopg", ("realtime.engine.postgresql",)),
+        ("psycopg", ("realtime.engine.postgresql", "realtime.config.database_options")),
         ("django", DJANGO_SIDE),
         ("rest_framework", ("realtime.typed.serializers",)),
         ("pydantic", ("realtime.typed.models",)),

@@ -22,7 +22,7 @@ META_TTL_MIN = 60
 """Seconds. A client that was away for a moment must find the epoch that it knows."""
 
 _SCHEMES = ("postgresql://", "postgres://")
-_SCHEMA = re.compile(r"[a-z_][a-z0-9_]{0,62}")
+_SCHEMA = re.compile(r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,62}")
 
 
 def uses_postgresql(config: Config) -> bool:
@@ -37,6 +37,25 @@ def days_kept(config: Config) -> int:
     return int(longest // 86_400) + 2
 
 
+def is_port(text: str) -> bool:
+    """Return whether this is the number of a port."""
+    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 1 <= int(text) <= 65535
+
+
+def _is_readable(url: str) -> bool:
+    """Return whether libpq can read a URL, if it is installed."""
+    try:
+        from psycopg.conninfo import conninfo_to_dict
+        from psycopg.errors import ProgrammingError
+    except ImportError:  # a site with another engine
+        return True
+    try:
+        ports = str(conninfo_to_dict(url).get("port", ""))
+    except ProgrammingError:
+        return False
+    return all(map(is_port, filter(None, ports.split(","))))
+
+
 rules: OptionRules[[Config]] = OptionRules()
 """Rules about the options of the PostgreSQL engine."""
 
@@ -44,11 +63,13 @@ rules: OptionRules[[Config]] = OptionRules()
 @rules("E062")
 def _problems(config: Config) -> Found:
     for name in ("database_url", "database_notify_url"):
-        if (url := getattr(config, name)) and not url.startswith(_SCHEMES):
-            yield (
-                f"{name} does not begin with postgresql://.",
-                "Write postgresql://user:password@host:port/database.",
-            )
+        if not (url := getattr(config, name)):
+            continue
+        form = "Write postgresql://user:password@host:port/database."
+        if not url.startswith(_SCHEMES):
+            yield f"{name} does not begin with postgresql://.", form
+        elif not _is_readable(url):
+            yield f"{name} is no URL that PostgreSQL can read.", form
     if config.database and config.database_url:
         yield (
             "Both database and database_url name a database.",
@@ -71,8 +92,8 @@ def _problems(config: Config) -> Found:
         )
     if not _SCHEMA.fullmatch(config.database_schema):
         yield (
-            f"database_schema {config.database_schema!r} is not a name.",
-            "Use up to 63 lower-case letters, digits and underscores.",
+            f"database_schema {config.database_schema!r} is not a name for a schema of the site.",
+            "Use up to 63 lower-case letters, digits and underscores, without pg_ in front.",
         )
     if 0 < config.database_history_meta_ttl < META_TTL_MIN:
         yield (

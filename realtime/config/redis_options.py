@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
-from realtime.config.database_options import POSTGRESQL
+from realtime.config.database_options import POSTGRESQL, is_port
 from realtime.config.options import Config
 from realtime.config.problems import Found, OptionRules
 
@@ -154,7 +154,7 @@ def _host_problems(config: Config) -> Found:
             )
     ports = _items(config.redis_port)
     for number, port in enumerate(ports, 1):
-        if not _is_port(port):
+        if not is_port(port):
             yield (
                 f"Port {number} of redis_port is not a port.",
                 "Ports are numbers from 1 to 65535, separated by commas.",
@@ -293,10 +293,6 @@ def _items(text: str) -> list[str]:
     return [item.strip() for item in text.split(",")] if text else []
 
 
-def _is_port(text: str) -> bool:
-    return re.fullmatch(r"[0-9]{1,5}", text) is not None and 1 <= int(text) <= 65535
-
-
 def _address(text: str) -> tuple[str, int]:
     """Return host and port of "host:port".
 
@@ -308,7 +304,7 @@ def _address(text: str) -> tuple[str, int]:
         name = name[1:-1]
     elif ":" in name:
         raise ValueError("an IPv6 address needs brackets")
-    if not colon or not _HOST.fullmatch(name) or not _is_port(port):
+    if not colon or not _HOST.fullmatch(name) or not is_port(port):
         raise ValueError("not host:port")
     return name, int(port)
 

@@ -9,13 +9,13 @@ from django.core import checks
 from django.core.checks import CheckMessage
 
 from realtime.config import sources
-from realtime.database.creating import is_current
+from realtime.database.creating import foreign_encoding, is_current
 from realtime.engine.postgresql import schema
 
 
 def check_tables(*, databases: Sequence[str] | None = None, **_: Any) -> list[CheckMessage]:
     """W066: with `--database`: the tables of the PostgreSQL engine are missing there, or another
-    version created them.
+    version created them, or the encoding is not UTF8.
     """
     config = sources.configuration.examine().config
     database = sources.engine_database(config)
@@ -23,6 +23,14 @@ def check_tables(*, databases: Sequence[str] | None = None, **_: Any) -> list[Ch
         return []
     if is_current(database, config.database_schema):
         return []
+    if encoding := foreign_encoding(database):
+        return [
+            checks.Warning(
+                f"{database!r}: {schema.NEEDS_UTF8.format(encoding)}.",
+                hint="Create a database with ENCODING 'UTF8' TEMPLATE template0.",
+                id="realtime.W066",
+            )
+        ]
     return [
         checks.Warning(
             f"The database {database!r} lacks the tables of the PostgreSQL engine, or another"

@@ -21,7 +21,7 @@ def after_migrate(using: str, verbosity: int = 1, stdout: TextIO | None = None, 
     A router may refuse: `allow_migrate(using, "realtime_database")`.
 
     Raises:
-        DatabaseError: the user may not, or PostgreSQL is away.
+        DatabaseError: the user may not, the encoding is not UTF8, or PostgreSQL is away.
     """
     config = serving.config()
     database = sources.engine_database(config)
@@ -51,3 +51,14 @@ def is_current(using: str, name: str) -> bool:
             return schema.is_current(cursor, name)
     except DatabaseError:  # there are none
         return False
+
+
+def foreign_encoding(using: str) -> str:
+    """Return the encoding of a database that answers and is not UTF8; "" otherwise."""
+    query = "SELECT s FROM current_setting('server_encoding') AS s WHERE s <> 'UTF8'"
+    try:
+        with transaction.atomic(using=using), connections[using].cursor() as cursor:
+            cursor.execute(query)
+            return str((cursor.fetchone() or ("",))[0])
+    except DatabaseError:
+        return ""

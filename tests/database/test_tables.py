@@ -10,6 +10,7 @@ import pytest
 from django.core.checks import run_checks
 from django.core.management import call_command
 from django.core.management.base import CommandError
+from django.db import DatabaseError, connections
 from django.test import override_settings
 
 from realtime.checks import TAG
@@ -19,6 +20,7 @@ from realtime.engine.postgresql.engine import Addresses, PostgreSQLEngine, Postg
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.serving import run_by_hand
+from tests.database_server import foreign_database
 from tests.engine.bench import KEPT, RecordingReceiver
 from tests.engine.postgresql_bench import address_of
 from tests.live.tools.command import call
@@ -94,6 +96,18 @@ def test_tables_that_a_migration_of_the_site_created_are_taken_up(
         schema.create(connection, site_database.schema)
     assert not warned(SITE)
     assert CREATING not in site_database.migrate()
+
+
+def test_database_that_is_not_utf8_is_refused(site_database: SiteDatabase) -> None:
+    with foreign_database(site_database.server, "SQL_ASCII"):
+        connections[SITE].settings_dict["NAME"] = "SQL_ASCII"
+        with pytest.raises(DatabaseError, match=r"SQL_ASCII.*needs UTF8"):
+            site_database.migrate()
+        found = run_checks(tags=[TAG], databases=[SITE])
+        connections[SITE].close()
+    (warning,) = [each for each in found if each.id == "realtime.W066"]
+    assert "SQL_ASCII" in warning.msg
+    assert "migrate" not in (warning.hint or "")
 
 
 def test_router_may_refuse(site_database: SiteDatabase) -> None:

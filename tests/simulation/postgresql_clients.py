@@ -62,7 +62,7 @@ class Connection:
     def __init__(self, process: Process, options: dict[str, Any]) -> None:
         self.limit = 5.0
         self.closed = False
-        self.pgconn = self
+        self.pgconn = self.info = self
         self.transaction_status = TransactionStatus.IDLE
         self._process = process
         limit = str(options.get("options", "")).rpartition("statement_timeout=")[2]
@@ -139,6 +139,9 @@ class Connection:
             if not self._is_ready:
                 await Connection.close(self)
 
+    def parameter_status(self, name: str) -> str:
+        return "UTF8"
+
     @property
     def is_stale(self) -> bool:
         """Whether something has come that nothing has asked for."""
@@ -166,11 +169,16 @@ class Connection:
         self.transaction_status = TransactionStatus.UNKNOWN if ended else TransactionStatus.IDLE
         raise failure(reply.state)
 
-    async def notifies(self, *, timeout: float) -> AsyncIterator[Notified]:
-        until = self._now() + timeout
+    async def notifies(
+        self, *, timeout: float, stop_after: int | None = None
+    ) -> AsyncIterator[Notified]:
+        until, count = self._now() + timeout, 0
         while True:
             while self._notifications:
                 yield self._notifications.popleft()
+                count += 1
+            if stop_after is not None and count >= stop_after:
+                return
             if self._is_lost:
                 raise psycopg.OperationalError("the connection is lost")
             if (left := until - self._now()) <= MOMENT:

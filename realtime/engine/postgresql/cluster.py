@@ -74,12 +74,9 @@ class PostgreSQLCluster:
     # nodes
 
     async def announce(self, node: NodeInfo, lifetime: float) -> None:
+        lifetimes = int(lifetime * 1000), int(NODES_REMEMBERED * 1000)
         ((swept,),) = await self._database.fetch(
-            _ANNOUNCE,
-            node.uid,
-            pack(records.of_node(node)),
-            int(lifetime * 1000),
-            int(NODES_REMEMBERED * 1000),
+            _ANNOUNCE, node.uid, pack(records.of_node(node)), *lifetimes
         )
         if self._lists is not None:
             await self._lists.renew(node.uid, lifetime, swept=swept)

@@ -15,18 +15,21 @@ import select
 import threading
 import time
 from collections.abc import Generator, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, Protocol, TypeVar
 
 import psycopg
 from psycopg import errors
 
-from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, HINT, create, quoted
+from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, HINT, NEEDS_UTF8, create, quoted
 from realtime.errors import EngineUnavailable, NoReply
 
 CONNECTIONS = 4
 """Connections of an event loop for statements."""
 MAX_BLOCKING_CONNECTIONS = 50
 """Threads that can use PostgreSQL at a time; further ones wait for a connection."""
+
+HINT_OF_POOLER = "Behind a pooler, set database_notify_url: see docs/postgresql.md"
 
 Row = tuple[Any, ...]
 T = TypeVar("T")
@@ -65,9 +68,11 @@ class Address(NamedTuple):
         options["connect_timeout"] = max(2, round(self.connect_timeout))  # libpq has no less
         if self.pooled:
             return options | {"prepare_threshold": None}
-        # a statement whose caller has gone must not keep its locks
-        limit = f"-c statement_timeout={int(self.timeout * 1000)}"
-        options["options"] = f"{options.get('options') or ''} {limit}".strip()
+        # a statement that waited for another goes on with what that one has written, and one whose
+        # caller has gone must not keep its locks
+        ours = r"-c default_transaction_isolation=read\ committed -c statement_timeout="
+        given = options.get("options") or ""
+        options["options"] = f"{given} {ours}{int(self.timeout * 1000)}".strip()
         return options
 
     def text(self, query: str) -> bytes:
@@ -77,7 +82,20 @@ class Address(NamedTuple):
     def unavailable(self, error: BaseException) -> EngineUnavailable:
         """Return the error for a statement that was not run."""
         hint = f" {HINT}." if isinstance(error, _MISSING) else ""
+        if "unsupported startup parameter" in str(error):  # so PgBouncer says
+            hint = f" {HINT_OF_POOLER}."
         return EngineUnavailable(f"PostgreSQL at {self.label}: {_reason(error)}.{hint}")
+
+    def refuse(self, connection: psycopg.BaseConnection[Row]) -> None:
+        """Close a connection to a database that refuses some texts, which is any but UTF8.
+
+        Raises:
+            EngineUnavailable: the connection is closed.
+        """
+        encoding = connection.info.parameter_status("server_encoding")
+        if encoding not in (None, "UTF8"):  # None: a pooler does not know it
+            connection.pgconn.finish()
+            raise self.unavailable(ValueError(NEEDS_UTF8.format(encoding)))
 
     def failed(self, error: BaseException) -> EngineUnavailable:
         """Return the error for a statement that was sent."""
@@ -192,7 +210,7 @@ async def open_connection(address: Address) -> LoopConnection:
     """Open a connection, on the running loop.
 
     Raises:
-        EngineUnavailable: PostgreSQL is away.
+        EngineUnavailable: PostgreSQL is away, or the database is not UTF8.
     """
     options = address.options()
     hosts = (options.get("host") or "").count(",") + 1
@@ -201,6 +219,7 @@ async def open_connection(address: Address) -> LoopConnection:
             connection = await LoopConnection.connect(**options)
     except (psycopg.Error, OSError) as error:
         raise address.unavailable(error) from None
+    address.refuse(connection)
     connection.limit = address.timeout
     return connection
 
@@ -259,15 +278,14 @@ class BlockingDatabase:
             raise self.address.unavailable(error) from None
 
     def _connection(self, idle: list[BlockingConnection]) -> BlockingConnection:
-        while True:
-            try:
+        with suppress(IndexError):  # another thread may take the last one
+            while True:
                 connection = idle.pop()
-            except IndexError:  # another thread has taken the last one
-                break
-            if not _is_stale(connection):
-                return connection
-            connection.close()
+                if not _is_stale(connection):
+                    return connection
+                connection.close()
         connection = BlockingConnection.connect(**self.address.options())
+        self.address.refuse(connection)
         connection.limit = self.address.timeout
         return connection
 
@@ -277,11 +295,9 @@ class BlockingDatabase:
 
 
 def _close_all(idle: list[BlockingConnection]) -> None:
-    while True:
-        try:
+    with suppress(IndexError):
+        while True:
             idle.pop().close()
-        except IndexError:
-            return
 
 
 def _limited(gen: Generator[Any, Any, T], seconds: float) -> Generator[Any, Any, T]:
@@ -309,13 +325,11 @@ def _is_settled(connection: psycopg.BaseConnection[Row]) -> bool:
 
 def _is_stale(connection: psycopg.BaseConnection[Row]) -> bool:
     """Return whether a connection that owes nothing got something: that it ends, in most cases."""
-    if connection.closed:
-        return True
     try:
         poll = select.poll()
         poll.register(connection.pgconn.socket, select.POLLIN)
         return bool(poll.poll(0))
-    except psycopg.Error:  # libpq has closed the socket
+    except psycopg.Error:  # it is closed
         return True
 
 

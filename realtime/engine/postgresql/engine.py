@@ -102,7 +102,7 @@ class PostgreSQLEngine(Engine):
         if self._addresses.poll:
             self._ears = PollingEars(self.database, self._addresses.poll, *rest)
         else:
-            self._ears = ListeningEars(self._addresses.rings, *rest)
+            self._ears = ListeningEars(self._ringing, *rest)
         async with AsyncExitStack() as undo:
             undo.push_async_callback(self.stop)
             await self.broker.keep_house(waits=True)

@@ -14,6 +14,7 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import itertools
+import random
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
@@ -113,6 +114,13 @@ def rings(messages: Iterable[Message]) -> list[bytes]:
 
 def _ring(news: str, encoded: Sequence[bytes]) -> bytes:
     return b'[%d,"%b",[%b]]' % (next(_numbers), news.encode(), b",".join(encoded))
+
+
+async def send_trial(database: Database) -> str:
+    """Send a ring without news, and return the end of its payload, which no other ring has."""
+    trial = f'[{random.getrandbits(63)},"",[]]'
+    await database.fetch(_NOTIFY, database.address.schema, [trial])
+    return trial
 
 
 class Ringer:

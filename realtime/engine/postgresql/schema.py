@@ -19,6 +19,9 @@ HINT = (
 )
 """How the tables are created, and how the functions of another version are replaced."""
 
+NEEDS_UTF8 = "the database has the encoding {}, and the engine needs UTF8"
+"""As `sql/ground.sql` says it, too."""
+
 VERSION = "SELECT value FROM {schema}.setting WHERE name = 'version'"
 
 _DIRECTORY = Path(__file__).parent / "sql"

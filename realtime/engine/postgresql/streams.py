@@ -30,7 +30,8 @@ MAX_COUNT = 2**31 - 1
 MAX_OFFSET = 2**63 - 1
 
 TRIES = 3
-_DEADLOCK = "40P01"
+_AGAIN = ("40001", "40P01")
+"""A transaction of another came between, or there was a deadlock."""
 _NO_PARTITION = "23514"
 
 _PUBLISH = (
@@ -150,7 +151,7 @@ class PostgreSQLStreams:
             try:
                 return await self._database.fetch(_PUBLISH, *columns)
             except Refused as error:
-                if left == 0 or error.state not in (_DEADLOCK, _NO_PARTITION):
+                if left == 0 or error.state not in (*_AGAIN, _NO_PARTITION):
                     raise
                 if error.state == _NO_PARTITION:
                     await self.keep_house(waits=True)

@@ -24,6 +24,7 @@ unix_socket_dir =
 auth_type = any
 pool_mode = transaction
 default_pool_size = {connections}
+{more}
 logfile = {directory}/log
 pidfile = {directory}/pid
 """
@@ -37,7 +38,8 @@ def pgbouncer_binary() -> str | None:
 class PgBouncer:
     """A pooler before a server, with fewer connections than its clients have."""
 
-    def __init__(self, server: DatabaseServer, connections: int = 3) -> None:
+    def __init__(self, server: DatabaseServer, connections: int = 3, more: str = "") -> None:
+        """`more`: lines of its configuration."""
         self._files = TemporaryDirectory(prefix="pgbouncer-")
         directory = Path(self._files.name)
         self.port = free_port()
@@ -48,6 +50,7 @@ class PgBouncer:
                 port=self.port,
                 connections=connections,
                 directory=directory,
+                more=more,
             )
         )
         arguments = [pgbouncer_binary() or "", "-q", str(configuration)]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections.abc import Iterator
 from typing import Any
 from unittest.mock import AsyncMock, Mock
 
+import psycopg
 import pytest
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.sql import SQL, Identifier
@@ -15,15 +17,22 @@ from realtime.config import sources
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing
 from realtime.engine.factory import Engines, answer_timeout, is_shared
-from realtime.engine.postgresql.database import Address, BlockingDatabase, LoopConnection
+from realtime.engine.postgresql.database import (
+    Address,
+    BlockingDatabase,
+    LoopConnection,
+    LoopDatabase,
+)
+from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
 from realtime.engine.postgresql.listening import ListeningEars
 from realtime.engine.postgresql.schema import create
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from realtime.serving import run_by_hand
-from tests.database_server import DatabaseServer
+from realtime.tools.doctor import postgresql as doctor
+from tests.database_server import DatabaseServer, foreign_database
 from tests.engine.bench import KEPT, RecordingReceiver
-from tests.engine.postgresql_bench import PostgreSQLBench
+from tests.engine.postgresql_bench import PostgreSQLBench, address_of
 from tests.unit.parts import data, eventually
 
 
@@ -128,9 +137,94 @@ async def test_connection_that_is_cancelled_on_its_way_to_listen_is_closed(
         await asyncio.Event().wait()
 
     monkeypatch.setattr(LoopConnection, "execute", hang)
-    ears = ListeningEars(postgresql.address, AsyncMock(), AsyncMock(), (Mock(), Mock()))
+    ears = ListeningEars(
+        LoopDatabase(postgresql.address), AsyncMock(), AsyncMock(), (Mock(), Mock())
+    )
     opening = asyncio.ensure_future(ears.open())
     await reached.wait()
     opening.cancel()
     await asyncio.wait([opening])
     assert opened[0].closed
+
+
+@pytest.fixture(params=["SQL_ASCII", "LATIN1"])
+def encoded(request: pytest.FixtureRequest, postgresql_server: DatabaseServer) -> Iterator[str]:
+    """A database whose name is its encoding, which is not UTF8."""
+    with foreign_database(postgresql_server, request.param):
+        yield request.param
+
+
+async def test_database_that_is_not_utf8_is_refused(
+    postgresql_server: DatabaseServer, unique: str, encoded: str
+) -> None:
+    address = address_of(postgresql_server, unique)
+    address = address._replace(parameters={**address.parameters, "dbname": encoded})
+    blocking, refusal = BlockingDatabase(address), f"{encoded}.*needs UTF8"
+
+    with pytest.raises(EngineUnavailable, match=refusal):
+        await LoopDatabase(address).fetch("SELECT 1")
+    with pytest.raises(EngineUnavailable, match=refusal):
+        run_by_hand(blocking.fetch("SELECT 1"))
+    with pytest.raises(EngineUnavailable, match=refusal):
+        blocking.create_tables()
+    with (
+        pytest.raises(psycopg.errors.FeatureNotSupported, match=refusal),
+        psycopg.connect(**address.options()) as connection,
+    ):
+        create(connection, unique)
+
+
+def test_doctor_names_the_encoding(
+    postgresql_server: DatabaseServer, unique: str, encoded: str
+) -> None:
+    config = config_of(postgresql_server, unique)
+    url = config.database_url.removesuffix("postgres") + encoded
+    (check,) = doctor.checks(dataclasses.replace(config, database_url=url))
+
+    assert encoded in check.run().found
+
+
+@pytest.mark.parametrize("pooled", [False, True])
+async def test_publication_waits_for_another_whatever_the_isolation_of_the_role(
+    postgresql: PostgreSQLBench, pooled: bool
+) -> None:
+    options = r"-c default_transaction_isolation=repeatable\ read"
+    address = postgresql.address
+    address = address._replace(parameters={**address.parameters, "options": options}, pooled=pooled)
+    store = PostgreSQLStore(Addresses(address, address))
+    outgoing = Outgoing("news", Publication(data("1")), KEPT)
+    await postgresql.broker.publish(outgoing)
+    with postgresql.server.connect() as other:
+        other.execute(f'UPDATE "{postgresql.prefix}".stream SET top = top + 1')
+        publishing = asyncio.to_thread(lambda: run_by_hand(store.broker.publish(outgoing)))
+        task = asyncio.create_task(publishing)
+        waiting = "SELECT 1 FROM pg_locks WHERE NOT granted AND locktype = 'transactionid'"
+        await eventually(lambda: bool(postgresql.execute(waiting)))
+
+    position = (await task).position
+    store.close()
+    assert position is not None
+    assert position.offset == 3
+
+
+class Overtaken(LoopDatabase):
+    """A database over which two other rings come before each of ours."""
+
+    async def fetch(self, query: str, *arguments: Any) -> list[Any]:
+        for _ in range(2):
+            await super().fetch("SELECT pg_notify(%s, '1 [7,\"\",[]]')", self.address.schema)
+        return await super().fetch(query, *arguments)
+
+
+async def test_rings_that_arrive_before_a_node_hears_its_own_are_kept(
+    postgresql: PostgreSQLBench,
+) -> None:
+    heard, database = AsyncMock(), Overtaken(postgresql.address)
+    ears = ListeningEars(database, heard, AsyncMock(), (Mock(), Mock()))
+    await ears.open()
+    await eventually(lambda: heard.await_count == 3)
+    await ears.close()
+    await database.close()
+
+    others = [call.args[0] for call in heard.await_args_list[:2]]
+    assert others == [b'1 [7,"",[]]'] * 2

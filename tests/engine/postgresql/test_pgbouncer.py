@@ -12,11 +12,20 @@ import pytest
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
 from realtime.engine.postgresql.database import Address
-from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
+from realtime.engine.postgresql.engine import Addresses, PostgreSQLEngine, PostgreSQLStore
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import Publication
 from realtime.serving import run_by_hand
 from tests.database_server import DatabaseServer
-from tests.engine.bench import KEPT, NODE, PLAIN, SECOND_NODE, PairOf, several
+from tests.engine.bench import (
+    KEPT,
+    NODE,
+    PLAIN,
+    SECOND_NODE,
+    PairOf,
+    RecordingReceiver,
+    several,
+)
 from tests.engine.operations import OF_ALL, OF_SEVERAL_PROCESSES
 from tests.engine.postgresql.pgbouncer import PgBouncer, pgbouncer_binary
 from tests.engine.postgresql_bench import PostgreSQLBench, address_of, postgresql_bench
@@ -38,6 +47,16 @@ def pooler(postgresql_server: DatabaseServer) -> Iterator[PgBouncer]:
     pooler = PgBouncer(postgresql_server)
     yield pooler
     pooler.discard()
+
+
+@pytest.fixture(params=["", "ignore_startup_parameters = options"], ids=["refuses", "ignores"])
+def strict_pooler(
+    request: pytest.FixtureRequest, postgresql_server: DatabaseServer, pooler: PgBouncer
+) -> Iterator[PgBouncer]:
+    """One that refuses the options of a connection, and one that drops them."""
+    strict = PgBouncer(postgresql_server, more=request.param)
+    yield strict
+    strict.discard()
 
 
 @pytest.fixture
@@ -100,3 +119,15 @@ async def test_thread_publishes_behind_a_pooler(pair: PostgreSQLPair, pooled: Ad
     store.close()
 
     await eventually(lambda: pair.one.values("channel") == list(range(20)))
+
+
+async def test_node_that_hears_nothing_behind_a_pooler_names_the_option(
+    postgresql_server: DatabaseServer, strict_pooler: PgBouncer, unique: str
+) -> None:
+    async with postgresql_bench(postgresql_server, unique) as bench:
+        parameters = {**bench.address.parameters, "port": strict_pooler.port}
+        address = bench.address._replace(parameters=parameters)
+        engine = PostgreSQLEngine(Addresses(address, address))
+
+        with pytest.raises(EngineUnavailable, match="database_notify_url"):
+            await engine.start(RecordingReceiver(), "N2")

@@ -2,6 +2,14 @@
 --
 -- Times are Unix ms. Names that clients or the site choose are bytea, UTF-8: text cannot hold NUL.
 
+-- Other encodings refuse some texts, and with them whole groups of publications.
+DO $$ BEGIN
+    IF current_setting('server_encoding') <> 'UTF8' THEN
+        RAISE 'the database has the encoding %, and the engine needs UTF8',
+            current_setting('server_encoding') USING ERRCODE = 'feature_not_supported';
+    END IF;
+END $$;
+
 -- One at a time: two that create a schema or replace a function at once would fail.
 SELECT pg_advisory_xact_lock(hashtextextended('{schema}.create', 0));
 
