@@ -81,6 +81,7 @@ NOT_CORE = (
     "realtime.config.error_reports",
     "realtime.config.parts",
     "realtime.config.sources",
+    "realtime.config.site_databases",
     "realtime.engine.factory",
     "realtime.engine.postgresql.opening",
     "realtime.engine.redis.foreign",
@@ -108,6 +109,7 @@ def pure_modules() -> list[str]:
 
 DJANGO_SIDE = (
     "realtime.config.sources",
+    "realtime.config.site_databases",
     "realtime.checks",
     "realtime.apps",
     "realtime.asgi",

@@ -73,6 +73,7 @@ ROOMS = (
     "realtime.engine",
     "realtime.config.error_reports",
     "realtime.config.sources",
+    "realtime.config.site_databases",
     "realtime.redis",
     "realtime.auth",
     "realtime.channel_rules",

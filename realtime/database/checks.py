@@ -8,7 +8,7 @@ from typing import Any
 from django.core import checks
 from django.core.checks import CheckMessage
 
-from realtime.config import sources
+from realtime.config import site_databases, sources
 from realtime.database.creating import foreign_encoding, is_current
 from realtime.engine.postgresql import schema
 
@@ -18,7 +18,7 @@ def check_tables(*, databases: Sequence[str] | None = None, **_: Any) -> list[Ch
     version created them, or the encoding is not UTF8.
     """
     config = sources.configuration.examine().config
-    database = sources.engine_database(config)
+    database = site_databases.engine_database(config)
     if database is None or database not in (databases or ()):
         return []
     if is_current(database, config.database_schema):

@@ -7,7 +7,7 @@ from typing import Any, TextIO
 
 from django.db import DEFAULT_DB_ALIAS, DatabaseError, connections, router, transaction
 
-from realtime.config import sources
+from realtime.config import site_databases
 from realtime.config.database_options import uses_postgresql
 from realtime.engine.postgresql import schema
 from realtime.serving import serving
@@ -24,7 +24,7 @@ def after_migrate(using: str, verbosity: int = 1, stdout: TextIO | None = None, 
         DatabaseError: the user may not, the encoding is not UTF8, or PostgreSQL is away.
     """
     config = serving.config()
-    database = sources.engine_database(config)
+    database = site_databases.engine_database(config)
     write = (stdout or sys.stdout).write
     if database is None:
         if uses_postgresql(config) and using == DEFAULT_DB_ALIAS and verbosity:

@@ -13,7 +13,7 @@ from collections.abc import Sequence
 
 from django.db import DatabaseError, connections, transaction
 
-from realtime.config import sources
+from realtime.config import site_databases
 from realtime.engine.postgresql import schema
 from realtime.engine.postgresql.streams import key
 from realtime.pages import page_positions
@@ -41,7 +41,7 @@ def positions(channels: Sequence[str]) -> dict[str, Position | None] | None:
         NotAvailable, NamespaceNotFound: as `realtime.pages.positions`.
     """
     config = serving.config()
-    database = sources.engine_database(config)
+    database = site_databases.engine_database(config)
     if database is None or not connections[database].in_atomic_block:
         return None
     names = {key(channel): channel for channel in channels if page_positions.check(channel)}

@@ -39,7 +39,7 @@ from django.db import connections
 from msgspec.structs import replace
 
 from realtime.cluster.member import NewPublication
-from realtime.config import sources
+from realtime.config import site_databases
 from realtime.config.options import ChannelOptions
 from realtime.engine import factory
 from realtime.engine.base import Published
@@ -235,7 +235,7 @@ class RelayThread(threading.Thread):
         transactions be serializable.
         """
         config = self._serving.config()
-        is_there = sources.engine_database(config) == database
+        is_there = site_databases.engine_database(config) == database
         if not is_there or time.monotonic() < self._apart_until.get(database, 0.0):
             return None
         from realtime.pending.within import StreamsWithin

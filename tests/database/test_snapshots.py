@@ -13,7 +13,7 @@ from django.http import HttpRequest, HttpResponse
 from django.template import Context, Template
 
 import realtime
-from realtime.config import sources
+from realtime.config import site_databases
 from realtime.pages import page_positions, positions
 from realtime.pages.middleware import PositionMiddleware
 from realtime.pending.models import Pending
@@ -159,7 +159,7 @@ def test_engine_in_another_database_has_no_snapshot(site: SiteDatabase) -> None:
     site.override(database="", database_url=url)
     with snapshot():
         assert page_positions.in_snapshot(["orders:1"]) is None
-    assert sources.engine_database(serving.config()) is None
+    assert site_databases.engine_database(serving.config()) is None
 
 
 COMMITS = 400

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from realtime.config import sources
+from realtime.config import site_databases
 from realtime.config.database_options import days_kept
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
@@ -67,7 +67,7 @@ def _addresses(config: Config, timeout: float | None = None) -> Addresses:
     parameters = (
         {"conninfo": config.database_url}
         if config.database_url
-        else sources.database_parameters(config.database, pooled)
+        else site_databases.database_parameters(config.database, pooled)
     )
     statements = Address(
         parameters,

@@ -13,7 +13,7 @@ import pytest
 from django.core.exceptions import ImproperlyConfigured
 from psycopg.sql import SQL, Identifier
 
-from realtime.config import sources
+from realtime.config import site_databases
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing
 from realtime.engine.factory import Engines, answer_timeout, is_shared
@@ -100,7 +100,7 @@ def test_database_of_another_kind_is_refused(alias: str, monkeypatch: pytest.Mon
 
     monkeypatch.setattr(type(connections["default"]), "vendor", "sqlite")
     with pytest.raises(ImproperlyConfigured, match="'default' is sqlite"):
-        sources.database_parameters(alias)
+        site_databases.database_parameters(alias)
 
 
 @pytest.mark.parametrize("options", [{}, {"options": "-c work_mem=1MB"}])
@@ -115,13 +115,15 @@ def test_engine_assumes_the_role_of_the_site(
         if role not in names:
             connection.execute(SQL("CREATE ROLE {}").format(Identifier(role)))
     settings = postgresql_server.settings | {"OPTIONS": {"assume_role": role, **options}}
-    monkeypatch.setattr(sources, "connections", ConnectionHandler({"default": settings}))
+    monkeypatch.setattr(site_databases, "connections", ConnectionHandler({"default": settings}))
 
-    database = BlockingDatabase(Address(sources.database_parameters("")))
+    database = BlockingDatabase(Address(site_databases.database_parameters("")))
     assert run_by_hand(database.fetch("SELECT current_user::text")) == [(role,)]
     memory = run_by_hand(database.fetch("SHOW work_mem"))
     assert (memory == [("1MB",)]) is bool(options)
-    assert sources.database_parameters("", pooled=True).get("options") == options.get("options")
+    assert site_databases.database_parameters("", pooled=True).get("options") == options.get(
+        "options"
+    )
     database.close()
 
 
