@@ -67,7 +67,10 @@ class RedisBench(Bench):
         self.prefix = prefix
         self.foreign = foreign
         self.layer = RedisChannelLayer(
-            hosts=[server.url for server in servers], prefix=prefix, partitions=partitions
+            hosts=[server.url for server in servers],
+            prefix=prefix,
+            partitions=partitions,
+            connect_timeout=5,  # a busy host is no fault
         )
         if cluster:
             self.layer.bus = cluster_bus(cluster, prefix, partitions)
