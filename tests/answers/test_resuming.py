@@ -8,6 +8,9 @@ import uuid
 
 import pytest
 
+from realtime.answers import http
+from realtime.answers.models import Answer, Status
+from realtime.server_api.arguments import Position
 from tests.answers.helpers import begun, browsing
 from tests.server import Server
 
@@ -76,3 +79,9 @@ async def test_stranger_may_not_resume(site: Server) -> None:
         name = uuid.uuid4().hex
         await client.post(f"/closed/{name}", params={"count": 100, "id": 1})
         assert (await client.get(f"/closed/{name}/stream")).status_code == 403
+
+
+async def test_reader_who_comes_back_when_the_chunks_have_left_is_told() -> None:
+    row = Answer(form="text", status=Status.COMPLETE, text="text", position=-1)
+    parts = [part async for part in http._stream(http.AnswerEvents(row, False), Position(7, "e"))]
+    assert b"".join(parts).decode() == LOST["text"]
