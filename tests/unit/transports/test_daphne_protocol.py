@@ -45,7 +45,12 @@ def open_connection(factory: WebSocketFactory, transport: Any) -> AdvisingProtoc
 @pytest.fixture
 def ends() -> Iterator[tuple[socket.socket, socket.socket]]:
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        peer = socket.create_connection(listener.getsockname())
+        # fixed sizes: the kernel lets buffers of its own choice grow above LARGE
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, 1 << 16)
+        peer = socket.socket()
+        peer.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 16)
+        peer.connect(listener.getsockname())
         ours, _ = listener.accept()
     ours.setblocking(False)
     yield ours, peer
