@@ -47,6 +47,7 @@ PURE = (
     "realtime.engine.limits",
     "realtime.engine.lists",
     "realtime.engine.seen",
+    "realtime.engine.maps",
     "realtime.engine.once",
     "realtime.engine.versions",
     "realtime.engine.records",

@@ -17,6 +17,9 @@ from typing import Any, NamedTuple
 from realtime.config.channel_rights import resolve
 from realtime.config.fields import option, seconds
 
+MAP_STREAM = (100, 60)
+"""Publications that a map keeps in its stream, and seconds, where no option says it."""
+
 PER_USER = "user"
 """The value of `join_leave` for one join and one leave per user."""
 
@@ -144,6 +147,36 @@ class ChannelOptions:
         "Join adjacent chunks of text where history is read or recovered, as for answers of"
         " language models. Needs history.",
     )
+    map: str = option(
+        "",
+        "Keep the newest publication of each key. ephemeral: without a stream, so that clients read"
+        " the whole map when they come back; recoverable: with one; persistent: also, and entries"
+        " without a lifetime.",
+        choices=("", "ephemeral", "recoverable", "persistent"),
+    )
+    map_key_ttl: int = seconds(
+        60,
+        "Seconds for which an entry of an ephemeral or recoverable map lives after its last put.",
+    )
+    map_max_keys: int = option(10_000, "Keys of one map; puts of other keys are refused.")
+    map_max_bytes: int = option(
+        16_777_216, "Bytes of all entries of one map; puts beyond them are refused."
+    )
+    map_publish: str = option(
+        "",
+        "Who may put and remove: subscriber, or client for every client that may subscribe; empty:"
+        " only the site. Clients without a user ID need allow_publish_for_anonymous, too.",
+        choices=("", "subscriber", "client"),
+    )
+    map_key: str = option(
+        "",
+        "The key of what a client puts: client for its client ID, user for its user ID; empty: any"
+        " key.",
+        choices=("", "client", "user"),
+    )
+    map_remove_on_unsubscribe: bool = option(
+        False, "Remove the key that is a client's ID when it unsubscribes. Needs map_key client."
+    )
     publication_data_format: str = option(
         "",
         "What may be published: json_object for JSON objects; empty or json for any JSON.",
@@ -154,6 +187,16 @@ class ChannelOptions:
         given = {name: getattr(self, name) for name in CHANNEL_OPTION_FIELDS}
         for name, value in resolve(given).items():
             object.__setattr__(self, name, value)
+        if self.map in ("recoverable", "persistent") and not self.keeps_history:
+            size, lifetime = MAP_STREAM
+            object.__setattr__(self, "history_size", self.history_size or size)
+            object.__setattr__(self, "history_lifetime", self.history_lifetime or lifetime)
+
+    def ttl(self, wanted: int | None = None) -> int:
+        """Return the seconds for which an entry of this map lives; 0: forever."""
+        if wanted is not None:
+            return wanted
+        return 0 if self.map == "persistent" else self.map_key_ttl
 
     @property
     def keeps_history(self) -> bool:

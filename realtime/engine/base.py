@@ -9,6 +9,7 @@ An engine has these parts. Each is small enough to be implemented alone:
     SharedLimits
                what a user may do over all nodes, see `limits`; None where each node counts alone
     SeenUsers   when users went offline, see `seen`; None where that is not known
+    Maps       the entries of maps, see `maps`; None where there are none
 
 A node takes an `Engine`: all of it, with delivery to a `Receiver`. A process that serves no
 clients takes a `Store`: the same parts without delivery. Its coroutines may block instead of
@@ -34,6 +35,7 @@ from msgspec import Struct
 from realtime.config.options import ChannelOptions
 from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind, Lists, NodeLists
+from realtime.engine.maps import KeyMode, Maps, Refusal
 from realtime.engine.nodes import Cluster
 from realtime.engine.once import Once
 from realtime.engine.seen import SeenUsers
@@ -124,7 +126,8 @@ class Outgoing(Struct, frozen=True, gc=False):
 
     channel: ChannelName
     publication: Publication
-    """Its `offset` and `time` are ignored."""
+    """Its `offset` and `time` are ignored. With a key it is a change of a map, and `expect` and
+    `version` are asked of the last change of that key; `expect` 0: there is no entry."""
     options: ChannelOptions
     once: Once | None = None
     """Its idempotency key, if it has one."""
@@ -138,6 +141,10 @@ class Outgoing(Struct, frozen=True, gc=False):
     after: Once | None = None
     """Only with `once`: the key of the publication before it. If the engine refused that one, it
     refuses this one, too, so that the two keep their order."""
+    key_mode: KeyMode = ""
+    """Only with a key."""
+    ttl: int | None = None
+    """Only with a key: seconds for which the entry lives; 0: forever, None: as the options say."""
 
 
 class Published(Struct, frozen=True, gc=False):
@@ -149,6 +156,10 @@ class Published(Struct, frozen=True, gc=False):
     kept: bool = True
     """False: its key was used, the top is another or its version is not newer, so nothing was kept
     or sent."""
+    reason: Refusal = ""
+    """Only of a change of a map: why it was not made."""
+    current: Publication | None = None
+    """Only of a change of a map that was not made: the entry of the key at that moment."""
 
 
 class Streams(Protocol):
@@ -278,6 +289,7 @@ class EngineParts(Generic[B, L]):
     """None: the service has one process."""
     limits: SharedLimits | None = None
     seen: SeenUsers | None = None
+    maps: Maps | None = None
 
 
 Store: TypeAlias = EngineParts[Streams, Lists]

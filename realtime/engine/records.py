@@ -28,7 +28,7 @@ Message = dict[str, Any]
 RECORD = "record"
 MORE = "more"
 """Key of what nodes of older versions do not know: a dict, `{"tags": {...}, "traceparent": "..."}`.
-They ignore it."""
+They ignore it. "key" and "removed" are those of a change of a map."""
 CHECKED = "checked"
 """Key of the mark: true when both spellings of each payload in the record are the same."""
 
@@ -45,7 +45,7 @@ def of_publication(publication: Publication) -> Message:
         record = [data.raw.decode(), publication.uid, _client(info)]
         checked = data.raw is data.json and _is_compact(info)
     message: Message = {RECORD: record, CHECKED: True} if checked else {RECORD: record}
-    if publication.tags or publication.traceparent:
+    if publication.tags or publication.traceparent or publication.key:
         message[MORE] = _more(publication)
     return message
 
@@ -68,22 +68,28 @@ def to_publication(message: Message, offset: int, time: int = 0) -> Publication:
     if MORE not in message:
         return Publication(data, info, offset, record[1], None, time)
     more = message[MORE]
-    return Publication(data, info, offset, record[1], _tags(more), time, _traceparent(more))
+    tags, traceparent = _tags(more), _text_of(more, "traceparent")
+    key, removed = _text_of(more, "key"), more.get("removed") is True
+    return Publication(data, info, offset, record[1], tags, time, traceparent, key, removed)
 
 
 def _more(publication: Publication) -> dict[str, Any]:
     more: dict[str, Any] = {"tags": publication.tags} if publication.tags else {}
     if publication.traceparent:
         more["traceparent"] = publication.traceparent
+    if publication.key:
+        more["key"] = publication.key
+    if publication.removed:
+        more["removed"] = True
     return more
 
 
-def _traceparent(more: dict[str, Any]) -> str:
-    """Return the span of a publication in what newer nodes say, "" without one."""
-    traceparent = more.get("traceparent", "")
-    if type(traceparent) is not str:
-        raise TypeError("traceparent is not a string")
-    return traceparent
+def _text_of(more: dict[str, Any], name: str) -> str:
+    """Return a text in what newer nodes say, "" without one."""
+    text = more.get(name, "")
+    if type(text) is not str:
+        raise TypeError(f"{name} is not a string")
+    return text
 
 
 def _tags(more: dict[str, Any]) -> dict[str, str] | None:

@@ -202,6 +202,8 @@ class Publication(Struct, frozen=True, gc=False):
     a client. `tags` are text of the publisher, for filters. `time` is when history kept it, by the
     clock of the engine: Unix time in milliseconds; 0 where it is unknown, as on the way to
     subscribers. `traceparent` is the span in which it was published; "" without traces.
+    `key`: only in a map, the key that it changes; `removed`: the change removes the key, and `data`
+    is null.
     """
 
     data: Payload
@@ -211,6 +213,8 @@ class Publication(Struct, frozen=True, gc=False):
     tags: Mapping[str, str] | None = None
     time: int = 0
     traceparent: str = ""
+    key: str = ""
+    removed: bool = False
 
 
 class UnsubscribeReason(NamedTuple):

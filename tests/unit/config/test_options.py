@@ -45,7 +45,17 @@ NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
 }
 """Channel options of later generations, with what they are where no option is set."""
 
-OWN_CHANNEL_DEFAULTS: Mapping[str, object] = {"durable": False, "join_on_read": False}
+OWN_CHANNEL_DEFAULTS: Mapping[str, object] = {
+    "durable": False,
+    "join_on_read": False,
+    "map": "",
+    "map_key_ttl": 60,
+    "map_max_keys": 10_000,
+    "map_max_bytes": 16_777_216,
+    "map_publish": "",
+    "map_key": "",
+    "map_remove_on_unsubscribe": False,
+}
 """Channel options that only this service has."""
 
 ALL_CHANNEL_DEFAULTS = {**CHANNEL_DEFAULTS, **NEWER_CHANNEL_DEFAULTS, **OWN_CHANNEL_DEFAULTS}
