@@ -128,7 +128,7 @@ BEGIN
         IF used.digest IS NOT NULL THEN
             position_offset := used.off;
             position_epoch := used.epoch || {schema}.timeline();
-        ELSIF mode = 'renew' AND lives THEN
+        ELSIF reason = 'key_exists' AND mode = 'renew' THEN
             UPDATE {schema}.map_entry SET expires = now + ttl WHERE map = m.id AND key = wanted;
             UPDATE {schema}.stream SET expires = CASE WHEN meta > 0 THEN now + meta END
             WHERE channel = asked AND id = m.id AND expires IS NOT NULL;
@@ -154,9 +154,7 @@ BEGIN
             CASE WHEN size = 0 THEN now
                 ELSE (SELECT t.at FROM {schema}.stream t WHERE t.channel = asked) END,
             content, (change ->> 'bytes')::bigint,
-            coalesce((change ->> 'version')::numeric, e.version),
-            coalesce(decode(change ->> 'version_epoch', 'hex'), e.version_epoch),
-            now + ttl
+            (change ->> 'version')::numeric, decode(change ->> 'version_epoch', 'hex'), now + ttl
         )
         ON CONFLICT (map, key) DO UPDATE SET
             off = excluded.off, at = excluded.at, record = excluded.record, bytes = excluded.bytes,
