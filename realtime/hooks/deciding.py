@@ -18,7 +18,7 @@ from realtime.hooks.registry import Registry
 from realtime.node.hooks import Decider
 from realtime.protocol.messages import ChannelName
 
-Kind: TypeAlias = Literal["subscribe", "publish"]
+Kind: TypeAlias = Literal["subscribe", "publish", "map_put"]
 
 
 class Deciding:
@@ -30,19 +30,18 @@ class Deciding:
 
     def decider(self, kind: Kind, channel: ChannelName, options: ChannelOptions) -> Decider:
         """Return what decides about a command in a channel."""
-        registry = self._registry
-        entries, is_on = registry.subscribe, options.proxy_subscribe
-        if kind == "publish":
-            entries, is_on = registry.publish, options.proxy_publish
-        if registry.find(entries, channel) is not None:
+        if self._registry.find(getattr(self._registry, kind), channel) is not None:
             return Decider.FUNCTION
-        if is_on:
-            return Decider.ENDPOINT if self._config.proxies[kind].endpoint else Decider.MISSING
+        if options.proxy_subscribe if kind == "subscribe" else options.proxy_publish:
+            proxy = self._config.proxies.get(kind)  # no endpoint decides about maps
+            return Decider.ENDPOINT if proxy and proxy.endpoint else Decider.MISSING
         return Decider.UNMATCHED if self.is_closed(kind, channel) else Decider.NONE
 
     def is_closed(self, kind: Kind, channel: ChannelName) -> bool:
         """Return whether hooks close the namespace of a channel."""
-        closed = self._closed_to_publish if kind == "publish" else self._closed_to_subscribe
+        closed = self._closed_to_subscribe
+        if kind != "subscribe":
+            closed = self._closed_to_publish if kind == "publish" else self._closed_to_put
         return channel.startswith(closed.beginnings) or (
             closed.top_level and not channel_rules.namespace_of(channel, self._config)
         )
@@ -62,6 +61,12 @@ class Deciding:
     @cached_property
     def _closed_to_publish(self) -> _Closed:
         return self._closed_by([pattern for pattern, _ in self._registry.publish])
+
+    @cached_property
+    def _closed_to_put(self) -> _Closed:
+        # publish hooks close, too: they are not asked about maps
+        entries = (*self._registry.map_put, *self._registry.publish)
+        return self._closed_by([pattern for pattern, _ in entries])
 
     def _closed_by(self, patterns: Sequence[Pattern]) -> _Closed:
         config = self._config
