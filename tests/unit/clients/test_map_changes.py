@@ -15,13 +15,9 @@ from tests.unit.clients.four_forms import FORMS, Form, FormClient
 from tests.unit.clients.map_parts import OPTIONS, Reader, entries, put, remove
 from tests.unit.parts import eventually
 
+MORE_OPTIONS = OPTIONS
+
 DENIED, LIMIT_EXCEEDED, BAD_REQUEST, NOT_AVAILABLE = 103, 106, 107, 108
-
-
-@pytest.fixture
-def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The options of `second_node`, with maps."""
-    return OPTIONS | dict(getattr(request, "param", {}))
 
 
 async def test_a_client_puts_and_removes(connect: Connect, second_node: Node) -> None:
