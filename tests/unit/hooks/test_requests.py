@@ -18,7 +18,7 @@ from realtime.errors import Error, PermissionDenied
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import ConnectRequest, Request, SubscribeRequest
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, MapChange
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, KeyChange
 from realtime.payload import check
 
 
@@ -97,9 +97,9 @@ async def test_hook_of_maps_gets_key_and_data() -> None:
     registry = Registry()
     registry.add_pattern(registry.map_put, "lobby:{pk}", hook)
     site = SiteHooks(read({})[0], registry)
-    put = MapChange("k", check(b'{"n":1}'))
-    assert await site.put(CALLER, "lobby:7", ChannelOptions(), put) == MapChange("17:k", put.data)
-    removal = MapChange("k")
+    put = KeyChange("k", check(b'{"n":1}'))
+    assert await site.put(CALLER, "lobby:7", ChannelOptions(), put) == KeyChange("17:k", put.data)
+    removal = KeyChange("k")
     assert await site.put(CALLER, "lobby:7", ChannelOptions(), removal) == removal
     assert asked == [("k", {"n": 1}, False, {"pk": "7"}), ("k", None, True, {"pk": "7"})]
     await site.close()
