@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -91,7 +92,9 @@ class MemoryMaps:
     def change(self, outgoing: Outgoing, publication: Publication) -> None:
         """Make a change. `publication`: as it was kept in the stream, if there is one."""
         channel, key = outgoing.channel, publication.key
-        found = self._maps.setdefault(channel, _Map())
+        found = self._maps.get(channel)
+        if found is None:
+            found = self._maps[channel] = _Map()
         former = found.entries.pop(key, None)
         found.size -= former.size if former else 0
         if publication.removed:
@@ -107,7 +110,7 @@ class MemoryMaps:
             now = time.time_ns() // 1_000_000
             publication = msgspec.structs.replace(publication, offset=0, time=now)
         ttl = outgoing.options.ttl(outgoing.ttl)
-        end = self._timers.now() + ttl if ttl else float("inf")
+        end = self._timers.now() + ttl if ttl else inf
         found.entries[key] = _Entry(publication, outgoing.version, end, entry_size(publication))
         found.size += found.entries[key].size
         if ttl:
@@ -120,7 +123,7 @@ class MemoryMaps:
                 (entry.end, channel, key)
                 for channel, found in self._maps.items()
                 for key, entry in found.entries.items()
-                if entry.end < float("inf")
+                if entry.end < inf
             ]
             heapify(self._ends)
 

@@ -50,6 +50,7 @@ KEPT = ChannelOptions(history_size=1000, history_lifetime=300)
 MAP = ChannelOptions(map="recoverable", history_size=1000, history_lifetime=300)
 MAP_KEYS = 10_000
 BATCH = 500
+TURN = 100
 NAMESPACES = [{"name": "kept", "history_size": 1000, "history_lifetime": 300}]
 CALLERS = 50
 NODES = 3
@@ -153,10 +154,11 @@ async def puts(servers: Servers, seconds: float) -> None:
             end = time.perf_counter() + seconds
             while time.perf_counter() < end:
                 for make, taken in times.items():
-                    each = make(random.randrange(MAP_KEYS) if make is put else 0)
-                    begin = time.perf_counter()
-                    await engine.broker.publish(each)
-                    taken.append(time.perf_counter() - begin)
+                    for _ in range(TURN):
+                        each = make(random.randrange(MAP_KEYS) if make is put else 0)
+                        begin = time.perf_counter()
+                        await engine.broker.publish(each)
+                        taken.append(time.perf_counter() - begin)
         finally:
             await engine.stop()
         plain, change = (statistics.median(taken) * 1e6 for taken in times.values())

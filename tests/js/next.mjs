@@ -82,7 +82,8 @@ export class Driven {
   }
 
   subscribeMap(channel, options) {
-    const subscription = this.centrifuge.newMapSubscription(channel, options);
+    const { kind = 'Map', ...rest } = options;
+    const subscription = this.centrifuge[`new${kind}Subscription`](channel, rest);
     for (const event of [...SUBSCRIPTION_EVENTS, 'sync', 'update']) {
       subscription.on(event, (context) => this.report(event, channel, context));
     }
