@@ -140,6 +140,18 @@ def presence_maps(channel: ChannelName, config: Config) -> list[tuple[ChannelNam
     ]
 
 
+def map_type(channel: ChannelName, options: ChannelOptions, config: Config) -> int:
+    """Return the type of subscriptions that get the entries of a channel, 0 if it is no map.
+
+    1: a map, 2: a presence map of clients, 3: of users.
+    """
+    if not options.map:
+        return 0
+    if mapped_channel(channel, config) is None:
+        return 1
+    return 2 if options.map_key == "client" else 3
+
+
 def mapped_channel(channel: ChannelName, config: Config) -> ChannelName | None:
     """Return the channel whose clients a presence map shows; None for any other channel."""
     shown = _split(channel, config)[1]
