@@ -70,12 +70,6 @@ def _check_leave_delay(where: str, options: ChannelOptions) -> Found:
         )
 
 
-@of_channels("E056", "Set map_key to client, so that no other client puts this key.")
-def _check_removed_keys(where: str, options: ChannelOptions) -> Found:
-    if options.map_remove_on_unsubscribe and options.map_key != "client":
-        yield f'map_remove_on_unsubscribe of {where} needs map_key "client".'
-
-
 @of_the_service("E056")
 def _check_presence_maps(config: Config) -> Found:
     for where, options in {"": config.channel, **config.namespaces}.items():
@@ -99,6 +93,30 @@ def _check_presence_maps(config: Config) -> Found:
                     'It needs map "recoverable" or "ephemeral", map_key "client" or "user",'
                     " and neither map_publish nor map_remove_on_unsubscribe.",
                 )
+
+
+@of_channels("E057")
+def _check_map(where: str, options: ChannelOptions) -> Found:
+    if options.map == "ephemeral" and (options.history_size or options.history_lifetime):
+        yield (
+            f"The maps of {where} are ephemeral, and keep no history.",
+            "Remove history_size and history_lifetime, or set map to recoverable.",
+        )
+    if options.map and options.join_on_read:
+        yield (
+            f"join_on_read of {where} would join changes of different keys.",
+            "Turn join_on_read off, or remove map.",
+        )
+    if options.map and options.force_recovery_mode == "cache":
+        yield (
+            f'force_recovery_mode "cache" of {where} would leave out changes of other keys.',
+            "Remove force_recovery_mode, or map.",
+        )
+    if options.map_remove_on_unsubscribe and options.map_key != "client":
+        yield (
+            f'map_remove_on_unsubscribe of {where} needs map_key "client".',
+            "Set map_key to client, so that no other client puts this key.",
+        )
 
 
 @of_channels("E044", f'pip install "{name_patterns.PACKAGE}"')

@@ -115,9 +115,9 @@ class NodeParts(Member):
         self.pipelines_publishes = self.cluster is not None
         changes = Changes(self.broker, self._publication)
         self._expiry: Expiry | None = None
-        maps, options = self._engine.maps, (self.config.channel, *self.config.namespaces.values())
-        if maps is not None and any(each.map for each in options):
-            self._expiry = Expiry(self.context, maps, changes)
+        options = (self.config.channel, *self.config.namespaces.values())
+        if self.maps is not None and any(each.map for each in options):
+            self._expiry = Expiry(self.context, self.maps, changes)
             self.presence = MappedPresence(self.presence, changes, self.config)
         self._user_joins = UserJoins(self.context, self.broker, self.lists)
         self._maintenance = Maintenance(self.context, self.presence)
