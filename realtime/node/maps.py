@@ -28,6 +28,7 @@ from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing, Presence, Published, Streams
 from realtime.engine.maps import KeyMode, Maps, check_key
 from realtime.errors import BadRequest, EngineUnavailable, NamespaceNotFound
+from realtime.metrics import Outage
 from realtime.payload import Payload
 from realtime.protocol.messages import ChannelName, ClientID, ClientInfo, Publication
 
@@ -136,6 +137,7 @@ class MappedPresence:
     def __init__(self, presence: Presence, changes: Changes, config: Config) -> None:
         self._presence, self._changes, self._config = presence, changes, config
         self.get = presence.get
+        self._full = Outage()
 
     async def add(
         self, channel: ChannelName, clients: Iterable[ClientInfo], lifetime: float
@@ -144,13 +146,15 @@ class MappedPresence:
         clients = list(clients)
         await self._presence.add(channel, clients, lifetime)
         ttl = math.ceil(lifetime)
-        await self._changes.publish(
+        made = await self._changes.publish(
             [
                 self._changes.change(name, key, options, info, mode="renew", ttl=ttl)
                 for name, options in presence_maps(channel, self._config)
                 for key, info in _entries(options, clients)
             ]
         )
+        if any(each.reason == "full" for each in made) and self._full.begins():
+            logger.warning("The presence maps of %r lack clients: see map_max_keys", channel)
 
     async def remove(self, channel: ChannelName, client: ClientID) -> None:
         """See `engine.base.Presence`."""
