@@ -94,7 +94,7 @@ class SubscribeRequest(Struct):
     type: int = 0
     """0: a stream, 1: a map."""
     position: StreamPosition | None = None
-    """Of a map, like all that follow. As `since`, but also where the client asks for no recovery."""
+    """Of a map, like all that follow. As `since`, also where the client asks for no recovery."""
     phase: int = 0
     """What the client asks for; see `clients.maps`."""
     cursor: str = ""
