@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from realtime.engine.base import Outgoing
-from realtime.engine.maps import Page, Refusal
+from realtime.engine.maps import Page, Refusal, entry_size
 from realtime.engine.versions import Version
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.timers import Timers
@@ -86,7 +86,7 @@ class MemoryMaps:
         if publication.removed:
             return ""
         found = self._maps.get(outgoing.channel) or _Map()
-        size = found.size + _size(publication) - (entry.size if entry else 0)
+        size = found.size + entry_size(publication) - (entry.size if entry else 0)
         is_full = entry is None and len(found.keys) >= options.map_max_keys
         return "full" if is_full or size > options.map_max_bytes else ""
 
@@ -108,7 +108,7 @@ class MemoryMaps:
         if not outgoing.options.keeps_history:
             now = time.time_ns() // 1_000_000
             publication = msgspec.structs.replace(publication, offset=0, time=now)
-        entry = _Entry(publication, outgoing.version, 0, _size(publication))
+        entry = _Entry(publication, outgoing.version, 0, entry_size(publication))
         found.size += entry.size
         self._keep(outgoing, entry)
 
@@ -160,7 +160,3 @@ class MemoryMaps:
         for each in due:  # each is named until it is removed
             heappush(ends, each)
         return [(channel, key) for _, channel, key in due]
-
-
-def _size(publication: Publication) -> int:
-    return len(publication.data.json) + len(publication.key.encode())

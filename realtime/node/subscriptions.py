@@ -284,4 +284,4 @@ class Subscriptions:
             publication = replace(removal.publication, offset=offset)
             client.push(client.codec.publication(channel, publication))
         elif position is not None:
-            await self._reach(channel, position)
+            await self.reach(channel, position)
