@@ -53,9 +53,7 @@ def publish_changes(t: Transaction, *arguments: Any) -> Running:
     return rows
 
 
-def change_map(
-    t: Transaction, row: Row, change: dict[str, Any], checks: dict[str, Any]
-) -> Running:
+def change_map(t: Transaction, row: Row, change: dict[str, Any], checks: dict[str, Any]) -> Running:
     channel, content, uid, size, lifetime, meta, fresh = row
     name, mode, is_put = bytes.fromhex(change["key"]), change.get("mode"), "bytes" in change
     ttl = change.get("ttl") or None
