@@ -6,7 +6,6 @@ See `postgresql_streams`, and `sql/streams_maps.sql`.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from realtime.engine.postgresql import maps, streams
