@@ -293,10 +293,22 @@ class ClientSubscriptions:
 
     def _left(self, channel: ChannelName) -> None:
         """Forget a subscription, once."""
-        if self._session.subscriptions.pop(channel, None) is not None:
+        left = self._session.subscriptions.pop(channel, None)
+        if left is not None:
             self._node.user_limits.count_channels(self._client)
             self._emit("unsubscribed", channel)
+            if left.options.presence_maps and not left.options.allow_presence_for_client:
+                self._end_presence_maps(channel)
         self._freed(channel)
+
+    def _end_presence_maps(self, channel: ChannelName) -> None:
+        """End the subscriptions that a subscriber may have. The client may ask for them anew."""
+        session = self._session
+        for name, _ in channel_rules.presence_maps(channel, self._node.config):
+            pending = session.pending.get(name)
+            held = pending.subscription if pending else session.subscriptions.get(name)
+            if not (held is None or held.server_side or session.closing):
+                self._node.spawn(self.unsubscribe(name, INSUFFICIENT_STATE))
 
     def _emit(self, kind: str, channel: ChannelName) -> None:
         session = self._session

@@ -25,7 +25,7 @@ from tests.engine.map_bench import (
     make,
     pages,
 )
-from tests.engine.test_names import NAMES
+from tests.engine.operations import NAMES
 from tests.unit.parts import data, eventually, position_of
 
 kinds = pytest.mark.parametrize("options", KINDS_OF_MAPS, ids=lambda options: options.map)

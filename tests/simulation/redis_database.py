@@ -463,16 +463,9 @@ class Database:
             rest = rest[3:]
         return with_scores(found, rest)
 
-    def _do_zrangebylex(
-        self, key: bytes, least: bytes, greatest: bytes, *options: bytes
-    ) -> list[bytes]:
+    def _do_zrangebylex(self, key: bytes, least: bytes, greatest: bytes, *limit: bytes) -> Reply:
         found = [member for _, member in self._ordered(key) if within(member, least, greatest)]
-        if options:
-            word, start, count = options
-            if word.upper() != b"LIMIT":
-                raise UnknownCommand(f"ZRANGEBYLEX {options!r}")
-            found = found[integer(start) :][: integer(count)]
-        return found
+        return found[integer(limit[1]) :][: integer(limit[2])] if limit else found
 
     def _do_zcount(self, key: bytes, low: bytes, high: bytes) -> int:
         return len(self._between(key, low, high))

@@ -8,7 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
+from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
+from realtime.engine.once import Once
+from realtime.engine.redis.broker import MetaSettings
 from realtime.engine.redis.engine import RedisStore
 from realtime.engine.redis.layer import RedisChannelLayer
 from realtime.errors import EngineUnavailable
@@ -209,7 +212,7 @@ async def test_a_full_server_refuses_puts_and_changes_nothing(own: RedisBench) -
 
     assert await own.maps.page("m") == before
     put = await make(own, "m", "a", 3)
-    assert put.position == StreamPosition(2, before.position.epoch)
+    assert put.position == StreamPosition(2, (await position_of(own.broker, "m")).epoch)
 
 
 async def test_a_node_of_an_older_version_reads_the_changes(own: RedisBench) -> None:
@@ -222,3 +225,43 @@ async def test_a_node_of_an_older_version_reads_the_changes(own: RedisBench) -> 
     contents = [own.layer.deserialize(message) for message in messages]
     assert [json.loads(content["record"][0]) for content in contents] == ["x", None]
     assert [content["more"]["key"] for content in contents] == ["a", "a"]
+
+
+@pytest.mark.parametrize("options", KINDS_OF_MAPS, ids=lambda options: options.map)
+async def test_a_server_that_was_left_takes_no_change(
+    own: RedisBench, monkeypatch: pytest.MonkeyPatch, options: ChannelOptions
+) -> None:
+    """Its seal refuses changes, as it does publications."""
+    monkeypatch.setattr(own.layer.bus.servers, "asks_sentinels", lambda shard: True)
+    await make(own, "m", "a", 1, options, once=Once("first"))
+    with own.client() as client:
+        client.set("p:seal", client.info("replication")["master_replid"])
+        for once in (None, Once("o")):
+            with pytest.raises(EngineUnavailable, match="READONLY"):
+                await make(own, "m", "a", 2, options, once=once)
+        client.delete("p:seal")
+
+    assert await entries(own, "m") == {"a": "1"}
+
+
+async def test_a_position_of_one_run_of_the_server_is_expected(
+    own_redis: Callable[..., RedisServer], open_redis: OpenRedisBench
+) -> None:
+    bench = await open_redis(servers=[own_redis()], meta=MetaSettings(epoch_per_run=True))
+    first = await make(bench, "m", "a", 1)
+    second = await make(bench, "m", "a", 2, expect=first.position)
+
+    assert second.kept
+    assert (await bench.maps.get("m", "a")).position == second.position
+    assert await position_of(bench.broker, "m") == second.position
+
+
+async def test_a_change_is_made_after_the_one_before_it(own: RedisBench) -> None:
+    """Without the first one, the second is refused: the two keep their order."""
+    for options in KINDS_OF_MAPS:
+        first, second = Once(f"1{options.map}"), Once(f"2{options.map}")
+        with pytest.raises(EngineUnavailable, match="BEHIND"):
+            await make(own, options.map, "a", 2, options, once=second, after=first)
+        assert (await make(own, options.map, "a", 1, options, once=first)).kept
+        assert (await make(own, options.map, "a", 2, options, once=second, after=first)).kept
+        assert await entries(own, options.map) == {"a": "2"}
