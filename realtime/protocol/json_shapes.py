@@ -128,8 +128,6 @@ def publication(source: Publication) -> PublicationShape:
 
 def without_key(source: Publication) -> Publication:
     """Return a publication for readers that know no maps: the data of a change hold its key."""
-    if not source.key:
-        return source
     shown = source.data
     raw = _change(source, shown.raw)
     safe = raw if shown.raw is shown.json else _change(source, shown.json)

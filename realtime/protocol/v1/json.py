@@ -196,17 +196,20 @@ class JSONCodec(FirstGeneration):
         return shape
 
     def _publication(self, publication: Publication) -> PublicationShape:
-        shape = json_shapes.publication(without_key(publication))
+        if publication.key:
+            publication = without_key(publication)
+        shape = json_shapes.publication(publication)
         self._set_offset(shape, publication.offset)
         return shape
 
     # pushes
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        publication = without_key(publication)
+        if publication.key:
+            publication = without_key(publication)
         if publication.offset == 0 and publication.info is None and not publication.tags:
             return b'{"result":{"channel":%b,"data":{"data":%b}}}\n' % (
-                quote(channel),
+                escape(_encode(channel)),
                 publication.data.json,
             )
         data = escape(_encode(self._publication(publication)))

@@ -116,7 +116,8 @@ class ProtobufCodec(FirstGeneration):
         self._set_recovery(message, result)
 
     def _publication(self, publication: Publication) -> client_pb2.Publication:
-        publication = without_key(publication)
+        if publication.key:
+            publication = without_key(publication)
         message = client_pb2.Publication(data=publication.data.raw)
         if publication.info is not None:
             fill_info(message.info, publication.info)

@@ -93,7 +93,9 @@ class ChannelEvents(EventCodec):
         self._before, self._after = f"id: {before}.".encode(), f".{after}\n".encode()
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        data = self._data_of(without_key(publication).data)
+        if publication.key:
+            publication = without_key(publication)
+        data = self._data_of(publication.data)
         if not (self._has_id and publication.offset):
             return b"%b\n" % data
         return b"%b%d%b%b\n" % (self._before, publication.offset, self._after, data)
@@ -106,7 +108,9 @@ class SharedEvents(EventCodec):
     """The events of listeners that have several channels, without their IDs."""
 
     def publication(self, channel: ChannelName, publication: Publication) -> Part:
-        data = self._data_of(without_key(publication).data)
+        if publication.key:
+            publication = without_key(publication)
+        data = self._data_of(publication.data)
         return _part(b"event: %b\n%b" % (channel.encode(), data), channel, publication.offset)
 
     def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> Part:

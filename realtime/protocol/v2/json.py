@@ -111,12 +111,11 @@ class JSONCodec(SecondGeneration):
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
         # joined, because that takes half the time of a format
-        key = publication.key
-        if publication.offset == 0 and publication.info is None and not (publication.tags or key):
+        if not (publication.offset or publication.info or publication.tags or publication.key):
             return b"".join(
                 (
                     self._open_channel,
-                    quote(channel),
+                    escape(_encode(channel)),
                     _DATA,
                     publication.data.json,
                     self._close_publication,
@@ -124,17 +123,17 @@ class JSONCodec(SecondGeneration):
             )
         # as `PublicationShape`, without a look at the data
         info, offset, tags = publication.info, publication.offset, publication.tags
+        key = publication.key
         return b"".join(
             (
                 self._open_channel,
-                quote(channel),
+                escape(_encode(channel)),
                 _DATA,
                 publication.data.json,
                 b',"info":%b' % escape(_encode(client_info(info))) if info is not None else b"",
                 b',"offset":%d' % offset if offset else b"",
                 b',"tags":%b' % escape(_encode(dict(sorted(tags.items())))) if tags else b"",
-                b',"key":%b' % quote(key) if key else b"",
-                b',"removed":true' if publication.removed else b"",
+                _change(key, publication.removed) if key else b"",
                 self._close_publication,
             )
         )
@@ -196,6 +195,10 @@ class UnidirectionalJSONCodec(JSONCodec):
             Disconnect: always; no reply can tell the client why it failed.
         """
         raise codes.refusal(error)
+
+
+def _change(key: str, removed: bool) -> bytes:
+    return b',"key":%b%b' % (quote(key), b',"removed":true' if removed else b"")
 
 
 def _result(result: Result) -> object:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 from typing import Any
 
 import pytest
 
 from realtime.clients.maps import FLOW_SECONDS
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from tests.unit.clients.conftest import Connect, OpenMap
 from tests.unit.clients.map_parts import (
@@ -146,6 +148,83 @@ async def test_a_client_closes_between_pages(reader: OpenMap, second_node: Node)
     await one.begin()
     one.connection.client.close(None)
     await turns()
+    assert is_clean(second_node, "map:a")
+
+
+async def test_a_stream_that_is_lost_between_pages(reader: OpenMap, second_node: Node) -> None:
+    await fill(second_node, "map:a", 150)
+    one = await reader("map:a")
+    await one.begin()
+    second_node.subscriptions._lose_positions(second_node.hub.feeds["map:a"])
+    await turns()
+    [push] = one.connection.pushed
+    assert push["unsubscribe"]["code"] == 2500
+    assert not one.connection.closes
+    assert is_clean(second_node, "map:a")
+
+
+class HeldPages:
+    """The pages of a node, which wait until they may be read."""
+
+    def __init__(self, node: Node, monkeypatch: pytest.MonkeyPatch) -> None:
+        assert node.maps is not None
+        self.asked, self.go_on = asyncio.Event(), asyncio.Event()
+        self._page = node.maps.page
+        monkeypatch.setattr(node.maps, "page", self.page)
+
+    async def page(self, *args: Any) -> Any:
+        self.asked.set()
+        await self.go_on.wait()
+        return await self._page(*args)
+
+
+@pytest.mark.parametrize("size", [100, 150])
+async def test_a_client_closes_while_a_page_is_read(
+    reader: OpenMap, second_node: Node, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    await fill(second_node, "map:a", size)
+    held = HeldPages(second_node, monkeypatch)
+    one = await reader("map:a")
+    reading = asyncio.create_task(one.begin())
+    await held.asked.wait()
+    one.connection.client.close(None)
+    held.go_on.set()
+    await reading
+    assert one.last == {}
+    assert is_clean(second_node, "map:a")
+
+
+@pytest.mark.parametrize("size", [100, 150])
+async def test_the_server_unsubscribes_while_a_page_is_read(
+    reader: OpenMap, second_node: Node, monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
+    await fill(second_node, "map:a", size)
+    held = HeldPages(second_node, monkeypatch)
+    one = await reader("map:a")
+    reading = asyncio.create_task(one.begin())
+    await held.asked.wait()
+    await second_node.unsubscribe_user("17", "map:a")
+    held.go_on.set()
+    await reading
+    assert "state" not in one.last
+    await eventually(lambda: one.connection.pushed != [])
+    assert one.connection.pushed[-1]["unsubscribe"]["code"] == 2000
+    assert is_clean(second_node, "map:a")
+
+
+async def test_an_engine_that_fails_at_a_page(
+    reader: OpenMap, second_node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(second_node, "map:a", 150)
+    one = await reader("map:a")
+    await one.begin()
+
+    async def page(*args: Any, **options: Any) -> Any:
+        raise EngineUnavailable("away")
+
+    monkeypatch.setattr(second_node.maps, "page", page)
+    await one.go_on()
+    await eventually(lambda: one.connection.closes != [])
     assert is_clean(second_node, "map:a")
 
 
