@@ -168,9 +168,9 @@ class MapClient:
         if publication.get("removed"):
             self.counts["removals"] += 1
             self.removed_at[key] = asyncio.get_running_loop().time()
-            if self.is_live and self.entries.pop(key, None) is None:
+            # without positions a put may be lost before the client is told to read again
+            if self.entries.pop(key, None) is None and self.is_live and self._position:
                 self.complaints.append(f"{key} was removed twice")
-            self.entries.pop(key, None)
             return
         before = self.entries.get(key)
         if self.is_live and before is not None and publication["data"] < before:
