@@ -165,8 +165,8 @@ class ChannelOptions:
     )
     map_publish: str = option(
         "",
-        "Who may put and remove: subscriber, or client for every client that may subscribe; empty:"
-        " only the site. Clients without a user ID need allow_publish_for_anonymous, too.",
+        "Who may put and remove: subscriber, or client for every client; empty: only the site."
+        " Clients without a user ID need allow_publish_for_anonymous, too.",
         choices=("", "subscriber", "client"),
     )
     map_key: str = option(

@@ -30,14 +30,11 @@ class Deciding:
 
     def decider(self, kind: Kind, channel: ChannelName, options: ChannelOptions) -> Decider:
         """Return what decides about a command in a channel."""
-        registry = self._registry
-        entries, is_on = registry.subscribe, options.proxy_subscribe
-        if kind == "publish":
-            entries, is_on = registry.publish, options.proxy_publish
-        if registry.find(entries, channel) is not None:
+        if self._registry.find(getattr(self._registry, kind), channel) is not None:
             return Decider.FUNCTION
-        if is_on:
-            return Decider.ENDPOINT if self._config.proxies[kind].endpoint else Decider.MISSING
+        if options.proxy_subscribe if kind == "subscribe" else options.proxy_publish:
+            proxy = self._config.proxies.get(kind)  # no endpoint decides about maps
+            return Decider.ENDPOINT if proxy and proxy.endpoint else Decider.MISSING
         return Decider.UNMATCHED if self.is_closed(kind, channel) else Decider.NONE
 
     def is_closed(self, kind: Kind, channel: ChannelName) -> bool:

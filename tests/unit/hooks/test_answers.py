@@ -13,8 +13,8 @@ from django.contrib.auth.models import AnonymousUser
 from realtime import payload
 from realtime.errors import PermissionDenied
 from realtime.hooks import answers
-from realtime.hooks.answers import Allowed, Connected, Data
-from realtime.node.hooks import Permission
+from realtime.hooks.answers import Allowed, Connected, Data, Put
+from realtime.node.hooks import MapChange, Permission
 
 SENT = payload.check(b'{"sent": 1}')
 
@@ -160,6 +160,51 @@ def test_publish_hook_lets_the_data_through_as_they_were_sent(answer: Any) -> No
 )
 def test_other_answer_of_publish_replaces_the_data(answer: Any, data: str) -> None:
     assert answers.published(answer, SENT).raw == data.encode()
+
+
+PUT, REMOVAL = MapChange("k", SENT), MapChange("k")
+
+
+@pytest.mark.parametrize(
+    ("answer", "key", "data"),
+    [
+        (None, "k", SENT.raw),
+        (True, "k", SENT.raw),
+        ({"b": 2}, "k", b'{"b":2}'),
+        (Data(None), "k", b"null"),
+        (Put("other"), "other", SENT.raw),
+        (Put("other", 5), "other", b"5"),
+        (Put("other", Data(True)), "other", b"true"),
+    ],
+)
+def test_answer_about_a_put(answer: Any, key: str, data: bytes) -> None:
+    change = answers.put(answer, PUT)
+    assert change.data is not None
+    assert (change.key, change.data.raw) == (key, data)
+
+
+@pytest.mark.parametrize("change", [PUT, REMOVAL])
+@pytest.mark.parametrize("answer", [False, Put("other", False)])
+def test_a_change_may_be_refused(change: MapChange, answer: Any) -> None:
+    with pytest.raises(PermissionDenied):
+        answers.put(answer, change)
+
+
+@pytest.mark.parametrize("key", ["", "\0", "x" * 256, "\ud800", 5])
+def test_key_of_an_answer_is_checked(key: Any) -> None:
+    with pytest.raises((TypeError, ValueError)):
+        answers.put(Put(key), PUT)
+
+
+@pytest.mark.parametrize(("answer", "key"), [(None, "k"), (True, "k"), (Put("other"), "other")])
+def test_answer_about_a_removal(answer: Any, key: str) -> None:
+    assert answers.put(answer, REMOVAL) == MapChange(key)
+
+
+@pytest.mark.parametrize("answer", [{"b": 2}, Put("other", 5)])
+def test_a_removal_has_no_data(answer: Any) -> None:
+    with pytest.raises(ValueError, match="removal"):
+        answers.put(answer, REMOVAL)
 
 
 @pytest.mark.parametrize("meaning", [answers.permission, lambda a: answers.published(a, SENT)])

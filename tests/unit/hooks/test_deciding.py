@@ -13,11 +13,11 @@ from realtime.hooks.deciding import Deciding, Kind, may_match
 from realtime.hooks.patterns import Pattern
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Decider
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Decider, MapChange
 from realtime.payload import check
 
 CALLER = Caller("C", "17", NO_HANDSHAKE)
-KINDS: tuple[Kind, ...] = ("subscribe", "publish")
+KINDS: tuple[Kind, ...] = ("subscribe", "publish", "map_put")
 ASKED = 1000
 """The error of every hook here: it was asked."""
 
@@ -39,6 +39,8 @@ async def code_of(site: SiteHooks, kind: Kind, channel: str) -> int | None:
     try:
         if kind == "publish":
             await site.publish(CALLER, channel, options, check(b"{}"))
+        elif kind == "map_put":
+            await site.put(CALLER, channel, options, MapChange("k", check(b"{}")))
         elif site.decides(channel, options):
             await site.subscribe(CALLER, channel, "")
     except Error as error:
@@ -133,7 +135,7 @@ async def test_private_channels_are_of_the_namespace_where_hooks_are_asked_about
     await site.close()
 
 
-@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("kind", KINDS[:2])
 @pytest.mark.parametrize("endpoint", ["", "http://127.0.0.1:9/ask"])
 async def test_where_an_endpoint_decides_about_the_rest_it_is_asked(
     kind: Kind, endpoint: str
@@ -149,6 +151,23 @@ async def test_where_an_endpoint_decides_about_the_rest_it_is_asked(
 
     assert code == (100 if endpoint else NotAvailable.code)
     assert await code_of(site, kind, "news:1:2") == REFUSED
+    await site.close()
+
+
+async def test_no_endpoint_decides_about_maps() -> None:
+    options = {"namespaces": [{"name": "room", "proxy_publish": True}]}
+    config = load(options | {"proxy_publish_endpoint": "http://127.0.0.1:9/ask"})
+    site = SiteHooks(config, Registry())
+    assert await code_of(site, "map_put", "room:1") == NotAvailable.code
+    decider = Deciding(Registry(), config).decider
+    assert decider("map_put", "room:1", config.namespaces["room"]) is Decider.MISSING
+    await site.close()
+
+
+async def test_publish_hooks_close_maps_too() -> None:
+    site = SiteHooks(load({"namespaces": [{"name": "room"}]}), registry_of("publish", "room:{a}"))
+    assert await code_of(site, "map_put", "room:1") == REFUSED
+    assert await code_of(site, "map_put", "lobby") == OPEN
     await site.close()
 
 

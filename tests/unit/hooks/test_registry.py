@@ -28,12 +28,20 @@ def clean() -> Iterator[None]:
         dict(registry.single),
         list(registry.subscribe),
         list(registry.publish),
+        list(registry.map_put),
         dict(registry.methods),
     )
+    registry.map_put.clear()
     for entries in (registry.single, registry.subscribe, registry.publish, registry.methods):
         entries.clear()
     yield
-    registry.single, registry.subscribe, registry.publish, registry.methods = before
+    (
+        registry.single,
+        registry.subscribe,
+        registry.publish,
+        registry.map_put,
+        registry.methods,
+    ) = before
 
 
 def test_empty_registry_is_false() -> None:
