@@ -5,11 +5,12 @@ from __future__ import annotations
 import asyncio
 import json
 import random
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from websockets.asyncio.client import ClientConnection, connect
-from websockets.exceptions import WebSocketException
+from websockets.exceptions import ConnectionClosed, WebSocketException
 
 from tests.conftest import connection_token
 from tests.server import Server
@@ -36,6 +37,7 @@ class MapClient:
         """What should not have happened."""
         self.counts = {"reads": 0, "recoveries": 0, "requests": 0, "changes": 0, "removals": 0}
         self.refusals: list[str] = []
+        """Errors, and codes of closes."""
         self.is_live = False
         self.removed_at: dict[str, float] = {}
         """Key -> loop time of its last removal."""
@@ -45,6 +47,9 @@ class MapClient:
         self._next = 0
         self._behind: list[dict[str, Any]] = []
         """Messages that came in one frame with a reply, and behind it."""
+
+    def __str__(self) -> str:
+        return f"{self.counts}, refused {Counter(self.refusals)}"
 
     def go_on_at(self, server: Server, after: Server) -> None:
         """Name a server as the one to try after another."""
@@ -67,6 +72,8 @@ class MapClient:
                         await self._receive(json.loads(line) for line in await self._lines())
             except Refused as refused:
                 self.refusals.append(str(refused))
+            except ConnectionClosed as closed:
+                self.refusals.append(f"closed {closed.code}")
             except (OSError, TimeoutError, WebSocketException):
                 pass  # no server, or not yet
             finally:

@@ -103,7 +103,13 @@ class Scene:
         await asyncio.wait([task])
 
     async def live(self) -> None:
-        await until(lambda: all(client.is_live for client in self.clients), "all clients are live")
+        def late() -> list[str]:
+            return [f"{c.name} in {c.channel}: {c}" for c in self.clients if not c.is_live]
+
+        try:
+            await until(lambda: not late(), "")
+        except AssertionError:
+            raise AssertionError("\n".join(["these do not become live:", *late()])) from None
 
     # changes
 
@@ -231,7 +237,7 @@ def _difference(client: MapClient, state: Mapping[str, Any]) -> str:
     some = {key: (client.entries.get(key), state.get(key)) for key in sorted(keys)[:5]}
     return (
         f"{client.name} in {client.channel}, live {client.is_live}: {len(keys)} keys differ from"
-        f" the server's, such as {some}; {client.counts}, refused {client.refusals[-3:]}"
+        f" the server's, such as {some}; {client}"
     )
 
 
