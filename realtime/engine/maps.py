@@ -64,14 +64,14 @@ class Page(NamedTuple):
     entries: the newest put of each key, as a publication with key, offset and time; by key, in the
         order of its bytes in UTF-8.
     cursor: where the next page begins: the last key of this one; "" after the last page.
-    position: the top of the stream at that moment, as `Streams.positions` has it. It means nothing
-        for an ephemeral map.
+    position: the top of the stream at that moment. Engines answer that of `Streams.positions` for
+        every map; that of an ephemeral one means nothing, and callers drop it.
     size: keys in the map.
     """
 
     entries: tuple[Publication, ...]
     cursor: str
-    position: StreamPosition
+    position: StreamPosition | None
     size: int
 
 

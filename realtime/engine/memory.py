@@ -213,13 +213,10 @@ class MemoryBroker:
     def _refused(
         self, outgoing: Outgoing, position: StreamPosition | None, reason: Refusal
     ) -> Published:
-        channel, key = outgoing.channel, outgoing.publication.key
-        if not key:
-            return Published(position, kept=False)
-        is_there = reason != "key_not_found"
-        return Published(
-            position, False, reason, self.maps.current(channel, key) if is_there else None
-        )
+        key = outgoing.publication.key
+        if not key or reason == "key_not_found":
+            return Published(position, False, reason if key else "")
+        return Published(position, False, reason, self.maps.current(outgoing.channel, key))
 
     async def publish_many(
         self, publications: Sequence[Outgoing]

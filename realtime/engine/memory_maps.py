@@ -6,6 +6,7 @@ import time
 from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
+from math import inf
 from typing import NamedTuple
 
 import msgspec
@@ -93,7 +94,9 @@ class MemoryMaps:
     def change(self, outgoing: Outgoing, publication: Publication) -> None:
         """Make a change. `publication`: as it was kept in the stream, if there is one."""
         channel, key = outgoing.channel, publication.key
-        found = self._maps.setdefault(channel, _Map())
+        found = self._maps.get(channel)
+        if found is None:
+            found = self._maps[channel] = _Map()
         former = found.entries.pop(key, None)
         found.size -= former.size if former else 0
         if publication.removed:
@@ -108,7 +111,7 @@ class MemoryMaps:
         if not outgoing.options.keeps_history:
             now = time.time_ns() // 1_000_000
             publication = msgspec.structs.replace(publication, offset=0, time=now)
-        entry = _Entry(publication, outgoing.version, 0, entry_size(publication))
+        entry = _Entry(publication, outgoing.version, inf, entry_size(publication))
         found.size += entry.size
         self._keep(outgoing, entry)
 
@@ -116,8 +119,8 @@ class MemoryMaps:
         """Keep an entry for the lifetime that a change asks for, from now on."""
         channel, key = outgoing.channel, entry.put.key
         ttl = outgoing.options.ttl(outgoing.ttl)
-        end = self._timers.now() + ttl if ttl else float("inf")
-        self._maps[channel].entries[key] = entry._replace(end=end)
+        end = self._timers.now() + ttl if ttl else inf
+        self._maps[channel].entries[key] = _Entry(entry.put, entry.version, end, entry.size)
         if ttl:
             self._note_end(end, channel, key)
 
@@ -128,7 +131,7 @@ class MemoryMaps:
                 (entry.end, channel, key)
                 for channel, found in self._maps.items()
                 for key, entry in found.entries.items()
-                if entry.end < float("inf")
+                if entry.end < inf
             ]
             heapify(self._ends)
 

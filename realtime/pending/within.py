@@ -30,6 +30,8 @@ _REPEATED = Published(kept=False)
 class StreamsWithin(PostgreSQLStreams):
     """See the module. No coroutine suspends; after an error the transaction is lost."""
 
+    _relaxes = False
+
     def __init__(self, address: Address, alias: str, config: Config) -> None:
         database = _SiteDatabase(address, alias)
         self._held = _HeldRinger(database, polled=bool(config.database_poll))

@@ -36,7 +36,7 @@ from tests.unit.parts import Clock
 MEMORY, MEMORY_CLUSTER = "memory", "memory-cluster"
 """The memory engine, and one with the cluster that tests of the node use."""
 
-MAP_KINDS = [MEMORY, *KINDS, MODEL]
+MAP_KINDS = [MEMORY, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL]
 """The engines that have maps."""
 
 

@@ -183,6 +183,7 @@ class Database:
         self.shift = 0.0
         """Seconds by which a test has moved the time of everything that expires."""
         names = {"stream", "entry", "partition", "once", "setting", "blocked", "block_list"}
+        names |= {"map", "map_entry"}
         self.tables: dict[str, dict[Key, Any]] = {name: {} for name in {*names, *UNLOGGED}}
         self.sequences: dict[str, int] = {}
         self.timeline = 1

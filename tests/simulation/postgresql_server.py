@@ -30,7 +30,12 @@ import psycopg
 
 from realtime.engine.postgresql.rings import Ring
 from realtime.engine.postgresql.schema import DEFAULT_SCHEMA, quoted
-from tests.simulation import postgresql_cluster, postgresql_lists, postgresql_streams
+from tests.simulation import (
+    postgresql_cluster,
+    postgresql_lists,
+    postgresql_maps,
+    postgresql_streams,
+)
 from tests.simulation.network import End, Link, Network
 from tests.simulation.postgresql_database import (
     REMEMBERED,
@@ -45,6 +50,7 @@ from tests.simulation.world import Process, World
 
 STATEMENTS: Mapping[str, Statement] = {
     **postgresql_streams.STATEMENTS,
+    **postgresql_maps.STATEMENTS,
     **postgresql_lists.STATEMENTS,
     **postgresql_cluster.STATEMENTS,
 }

@@ -122,6 +122,14 @@ def send(t: Transaction, content: dict[str, str]) -> Running:
     return []
 
 
+def lock_stream(t: Transaction, channel: bytes, fresh: str, meta: int) -> Running:
+    while True:
+        found = yield from t.find("stream", channel, lambda row: row.lives(t.now_ms()))
+        if found:
+            return found
+        yield from begin_stream(t, channel, fresh, meta)
+
+
 def check_publication(
     t: Transaction, channel: bytes, size: int, meta: int, fresh: str, checks: dict[str, Any]
 ) -> Running:
@@ -131,12 +139,7 @@ def check_publication(
     if size == 0:
         yield from t.lock("channel", channel)
     else:
-        while True:
-            found = yield from t.find("stream", channel, lambda row: row.lives(t.now_ms()))
-            if found:
-                break
-            yield from begin_stream(t, channel, fresh, meta)
-        stream = found[0]
+        (stream,) = yield from lock_stream(t, channel, fresh, meta)
         position = stream.top, stream.epoch
     now = t.now_ms()
     if key is not None:

@@ -17,6 +17,7 @@ from realtime.engine.postgresql import (
     limits,
     listening,
     lists,
+    maps,
     presence,
     rings,
     seen,
@@ -31,6 +32,7 @@ from tests.simulation.postgresql_server import STATEMENTS
 ROUNDS = 500
 CHANNELS = [b"a", b"b", b"c"]
 NODES = ["N1", "N2", "N3"]
+MODES = ["", "", "", "if_new", "if_exists", "if_expired", "renew"]
 WORDS = [b"one", b"two", b"three", b"four"]
 START = 1_700_000_000_000
 """Unix ms: where both clocks stand, until a draw moves them."""
@@ -58,6 +60,7 @@ UNORDERED = {
     seen._USERS,
     delivery._LOOK,
     within._USED,
+    maps._DUE,
 }
 
 
@@ -97,6 +100,15 @@ class Draw:
         kind = chance.choice(("channels", "users", "channel_users"))
         kinds: list[tuple[str, tuple[Any, ...]]] = [
             *[self._publish(meta) for _ in range(5)],
+            *[self._publish_changes(meta) for _ in range(8)],
+            (
+                maps._READ,
+                (
+                    *(channel, chance.choice((b"", *WORDS)), chance.choice((None, b"three"))),
+                    *(chance.randrange(4), meta, fresh, held),
+                ),
+            ),
+            (maps._DUE, (99,)),
             (
                 streams._READ,
                 (
@@ -192,13 +204,33 @@ class Draw:
             )
             for channel in channels
         ]
-        if chance.random() < 0.2:  # without history, which only keys ask for
+        if chance.random() < 0.2:  # without history, which keys and maps ask for
             sent = chance.choice(({"letter": "x"}, {"notify": "n", "ring": "r", "letter": "x"}))
             asked = {"once": chance.choice(WORDS).hex(), "lifetime": 900, "send": sent}
             checks = json.dumps(asked)
             rows = [(*row[:3], 0, *row[4:7], checks) for row in rows]
         columns = [[*column] for column in zip(*rows, strict=True)] or [[] for _ in range(8)]
         return streams._PUBLISH, tuple(columns)
+
+    def _publish_changes(self, meta: int) -> tuple[str, tuple[Any, ...]]:
+        chance = self.random
+        _, (*columns, texts) = self._publish(meta)
+        changed: list[str | None] = []
+        for size, text in zip(columns[3], texts, strict=True):
+            if chance.random() < 0.1:
+                changed.append(text)
+                continue
+            checks = json.loads(text or "{}")
+            names = ("offset", "epoch", "version", "version_epoch")
+            change = {name: checks.pop(name) for name in names if name in checks}
+            change |= {"key": chance.choice(WORDS).hex(), "mode": chance.choice(MODES)}
+            if chance.random() < 0.7:
+                change |= {"bytes": chance.randrange(1, 9), "ttl": chance.choice((0, 900, 40_000))}
+                change |= {"most_keys": 3, "most_bytes": 20}
+            if size == 0 and "send" not in checks:
+                checks["send"] = {"letter": "y"}
+            changed.append(json.dumps(checks | {"change": change}))
+        return streams._PUBLISH_CHANGES, (*columns, changed, chance.random() < 0.2)
 
     def _presence(self) -> tuple[str, tuple[Any, ...]]:
         clients, removed = self._two(["c1", "c2", "c3", "c4"])

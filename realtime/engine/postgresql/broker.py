@@ -16,8 +16,8 @@ from realtime.engine.postgresql.streams import (
     Keeping,
     PostgreSQLStreams,
     content_of,
-    has_key_alone,
     is_asked,
+    is_sent_within,
 )
 from realtime.errors import EngineUnavailable, NoReply
 from realtime.protocol.messages import ChannelName
@@ -58,7 +58,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
     ) -> list[Published | EngineUnavailable]:
         loop = asyncio.get_running_loop()
         results: list[Settled] = [loop.create_future() for _ in publications]
-        waits = any(map(has_key_alone, publications))  # they are sent at the commit of a group
+        waits = any(map(is_sent_within, publications))  # they are sent at the commit of a group
         for outgoing, result in zip(publications, results, strict=True):
             if waits or is_asked(outgoing) or self._under_way[outgoing.channel]:
                 self._under_way[outgoing.channel] += 1

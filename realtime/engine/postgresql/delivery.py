@@ -211,14 +211,14 @@ class StreamDelivery:
             elif message.offset > followed.top:
                 self.fall_behind([name])
             return
-        if _is_late(at, followed):
-            return
         if message.letter:
             try:
                 letters = await self._database.fetch(_LETTER, message.letter)
             except EngineUnavailable:
                 return
             record = letters[0][0] if letters else b"null"
+        if _is_late(at, record, followed):
+            return
         if followed.top < 0 or self._is_behind(followed.key):
             followed.later.append((at, record))
         else:
@@ -288,7 +288,7 @@ class StreamDelivery:
             if followed is not None and followed.later and name not in self._behind:
                 later, followed.later = followed.later, []
                 for at, record in later:
-                    if not _is_late(at, followed):
+                    if not _is_late(at, record, followed):
                         self._deliver(followed, 0, record)
 
     def _deliver(self, followed: _Followed, offset: int, record: bytes) -> None:
@@ -320,6 +320,14 @@ class StreamDelivery:
                 await asyncio.wait([task])
 
 
-def _is_late(at: int, followed: _Followed) -> bool:
-    """Return whether a message was sent before its channel was followed."""
-    return followed.since - MOST_LATE_US < at < followed.since
+def _is_late(at: int, record: bytes, followed: _Followed) -> bool:
+    """Return whether a message was sent before its channel was followed.
+
+    A change of a map never is: it may be committed after the map was read.
+    """
+    if not followed.since - MOST_LATE_US < at < followed.since:
+        return False
+    try:
+        return not to_publication(record, 0).key
+    except Exception:  # a notice
+        return True

@@ -14,6 +14,7 @@ from realtime.engine.postgresql.database import Address, BlockingDatabase, LoopD
 from realtime.engine.postgresql.limits import PostgreSQLLimits
 from realtime.engine.postgresql.listening import Ears, ListeningEars, PollingEars
 from realtime.engine.postgresql.lists import PostgreSQLLists, PostgreSQLNodeLists
+from realtime.engine.postgresql.maps import PostgreSQLMaps
 from realtime.engine.postgresql.presence import PostgreSQLNodePresence, PostgreSQLPresence
 from realtime.engine.postgresql.rings import LoopRinger, Ringer
 from realtime.engine.postgresql.streams import DEFAULT_KEEPING, Keeping, PostgreSQLStreams
@@ -55,6 +56,7 @@ class PostgreSQLStore(Store):
         self.seen = self.lists.seen
         self.cluster = PostgreSQLCluster(database, self.broker)
         self.limits = PostgreSQLLimits(database)
+        self.maps = PostgreSQLMaps(database, keeping)
 
     def close(self) -> None:
         """Close the connections that no thread uses; they are opened again when needed."""
@@ -82,6 +84,7 @@ class PostgreSQLEngine(Engine):
         self.presence = PostgreSQLNodePresence(self.database)
         self.cluster = PostgreSQLCluster(self.database, self.broker, self.lists)
         self.limits = PostgreSQLLimits(self.database)
+        self.maps = PostgreSQLMaps(self.database, keeping)
 
     async def start(self, receiver: Receiver, uid: str) -> None:
         delivery = self.broker.delivery

@@ -18,6 +18,7 @@ from msgspec import Raw
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Notice, Outgoing, Published
 from realtime.engine.epochs import HELD_LIFETIME, new_epoch
+from realtime.engine.maps import Refusal
 from realtime.engine.postgresql.database import Database, Refused, Row
 from realtime.engine.postgresql.rings import Message, Ringer
 from realtime.errors import EngineUnavailable
@@ -37,6 +38,10 @@ _NO_PARTITION = "23514"
 _PUBLISH = (
     "SELECT * FROM {schema}.publish(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
     " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[])"
+)
+_PUBLISH_CHANGES = (
+    "SELECT * FROM {schema}.publish_changes(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
+    " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[], %s)"
 )
 _READ = (
     "SELECT * FROM {schema}.read_stream("
@@ -68,6 +73,9 @@ DEFAULT_KEEPING = Keeping()
 
 class PostgreSQLStreams:
     """See `engine.base.Streams` for the contract."""
+
+    _relaxes = True
+    """Whether changes of ephemeral maps do not wait for the disk."""
 
     def __init__(self, database: Database, ringer: Ringer, keeping: Keeping) -> None:
         self._database = database
@@ -116,10 +124,17 @@ class PostgreSQLStreams:
         asked.sort(key=lambda index: key(publications[index].channel))
         if asked:
             rows = [self._row(publications[index], contents[index]) for index in asked]
-            replies = await self._call_publish([[*column] for column in zip(*rows, strict=True)])
-            for index, (offset, epoch, kept) in zip(asked, replies, strict=True):
+            columns: list[Any] = [[*column] for column in zip(*rows, strict=True)]
+            query = _PUBLISH
+            if any(publications[index].publication.key for index in asked):
+                query = _PUBLISH_CHANGES
+                columns.append(
+                    self._relaxes and all(map(_may_be_lost, map(publications.__getitem__, asked)))
+                )
+            replies = await self._call_publish(query, columns)
+            for index, (offset, epoch, kept, *refusal) in zip(asked, replies, strict=True):
                 position = None if offset is None else StreamPosition(offset, epoch)
-                published[index] = Published(position, kept)
+                published[index] = Published(position, kept, *_refusal(*refusal))
         return [
             (done, None if sent and done.position is None else message)
             for each, content, done in zip(publications, contents, published, strict=True)
@@ -128,7 +143,7 @@ class PostgreSQLStreams:
 
     def _is_sent_within(self, outgoing: Outgoing) -> bool:
         """Return whether the transaction of a publication must send the ring, too."""
-        return has_key_alone(outgoing)
+        return is_sent_within(outgoing)
 
     def _row(self, outgoing: Outgoing, content: Raw) -> tuple[Any, ...]:
         """Return the arguments of `publish` in `sql/streams.sql` for one publication."""
@@ -146,10 +161,10 @@ class PostgreSQLStreams:
             json.dumps(checks) if checks else None,
         )
 
-    async def _call_publish(self, columns: list[list[Any]]) -> list[Row]:
+    async def _call_publish(self, query: str, columns: list[Any]) -> list[Row]:
         for left in reversed(range(TRIES)):
             try:
-                return await self._database.fetch(_PUBLISH, *columns)
+                return await self._database.fetch(query, *columns)
             except Refused as error:
                 if left == 0 or error.state not in (*_AGAIN, _NO_PARTITION):
                     raise
@@ -233,15 +248,23 @@ def _message(channel: ChannelName, content: Raw, position: StreamPosition | None
 
 def is_asked(outgoing: Outgoing) -> bool:
     """Return whether the database decides about a publication, or keeps it."""
-    return outgoing.options.keeps_history or outgoing.once is not None
+    return outgoing.options.keeps_history or is_sent_within(outgoing)
 
 
-def has_key_alone(outgoing: Outgoing) -> bool:
-    """Return whether a ring is all that comes of a publication with an idempotency key.
+def is_sent_within(outgoing: Outgoing) -> bool:
+    """Return whether a ring is all that tells of a publication which the database decides about.
 
-    The key is used in the transaction of the ring: otherwise what is tried again would be lost.
+    It is sent in the transaction that uses an idempotency key, or changes a map: otherwise what is
+    tried again would be lost, and changes would arrive in another order than they were made.
     """
-    return outgoing.once is not None and not outgoing.options.keeps_history
+    if outgoing.options.keeps_history:
+        return False
+    return outgoing.once is not None or outgoing.publication.key != ""
+
+
+def _may_be_lost(outgoing: Outgoing) -> bool:
+    """Return whether a crash may take a change back."""
+    return outgoing.once is None and not outgoing.options.keeps_history
 
 
 def key(name: str) -> bytes:
@@ -269,18 +292,53 @@ def content_of(outgoing: Outgoing) -> Raw:
 
 
 def _checks(outgoing: Outgoing) -> dict[str, Any]:
-    """Return what is asked before a publication is made; see `publish` in `sql/streams.sql`."""
+    """Return what is asked before a publication is made; see `publish` in `sql/streams.sql`, and
+    `publish_changes` in `sql/streams_maps.sql`.
+    """
     once, version, expect = outgoing.once, outgoing.version, outgoing.expect
     checks: dict[str, Any] = {}
     if once is not None:
         checks["once"] = once.digest(outgoing.channel)
         checks["lifetime"] = once.lifetime * 1000
+    asked = checks
+    if outgoing.publication.key:
+        asked = checks["change"] = _change(outgoing)
     if version is not None:
-        checks["version"] = version.number
-        checks["version_epoch"] = key(version.epoch).hex()
+        asked["version"] = version.number
+        asked["version_epoch"] = key(version.epoch).hex()
     if isinstance(expect, StreamPosition):
         # jsonb has no NUL, and no epoch has one
-        checks["offset"], checks["epoch"] = expect.offset, expect.epoch.replace("\0", "-")
+        asked["offset"], asked["epoch"] = expect.offset, expect.epoch.replace("\0", "-")
     elif expect is not None:
-        checks["offset"] = expect
+        asked["offset"] = expect
     return checks
+
+
+def _change(outgoing: Outgoing) -> dict[str, Any]:
+    publication, options = outgoing.publication, outgoing.options
+    name = key(publication.key)
+    change = {"key": name.hex(), "mode": outgoing.key_mode}
+    if publication.removed:
+        return change
+    return change | {
+        "bytes": len(name) + len(publication.data.json),
+        "ttl": options.ttl(outgoing.ttl) * 1000,
+        "most_keys": options.map_max_keys,
+        "most_bytes": options.map_max_bytes,
+    }
+
+
+def _refusal(
+    reason: Refusal | None = None,
+    offset: int | None = None,
+    at: int = 0,
+    record: bytes = b"",
+) -> tuple[Refusal, Publication | None]:
+    """Return reason and entry of a change that was not made."""
+    if reason is None:
+        return "", None
+    try:
+        return reason, None if offset is None else to_publication(record, offset, at)
+    except Exception:  # no node of this version wrote it
+        logger.exception("An entry of a map cannot be decoded")
+        return reason, None

@@ -20,9 +20,8 @@ from realtime.engine import records
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
 from realtime.engine.channel_list import ChannelList
 from realtime.engine.epochs import HELD_LIFETIME, new_epoch
-from realtime.engine.maps import entry_size
 from realtime.engine.records import Message
-from realtime.engine.redis.maps import as_member, to_entry
+from realtime.engine.redis.maps import to_entry, with_change
 from realtime.engine.redis.redis_bus import RedisGroups, Send, ShardRequest
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
 from realtime.engine.redis.shards import MAX_COUNT, Shards, decoding
@@ -159,7 +158,7 @@ class RedisStreams:
         if not outgoing.publication.key:
             return ShardRequest(shard, ScriptCall(servers.append, keys, arguments), wait)
         keys = (*keys, *self._keys.map(channel))
-        call = ScriptCall(servers.put, keys, _of_change(outgoing, arguments))
+        call = ScriptCall(servers.put, keys, with_change(outgoing, arguments))
         return ShardRequest(shard, call, wait, beside)
 
     def _arguments(self, outgoing: Outgoing, data: bytes, to: str) -> tuple[Argument, ...]:
@@ -315,26 +314,6 @@ def _has_reply(outgoing: Outgoing) -> bool:
     """Return whether the server answers more than that it has sent a publication."""
     kept = outgoing.options.keeps_history or outgoing.publication.key
     return bool(kept) or outgoing.once is not None
-
-
-def _of_change(outgoing: Outgoing, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
-    """Return what `lua/append.lua` names ARGV for a change of a map.
-
-    Args:
-        arguments: those that all publications have, the last of them left out or not.
-    """
-    publication, options = outgoing.publication, outgoing.options
-    return (
-        *arguments,
-        *("",) * (14 - len(arguments)),
-        publication.key,
-        outgoing.key_mode,
-        options.ttl(outgoing.ttl),
-        as_member(outgoing.channel, publication.key),
-        "" if publication.removed else entry_size(publication),
-        options.map_max_keys,
-        options.map_max_bytes,
-    )
 
 
 def _first_entry(start: int | None, reverse: bool) -> str | int:

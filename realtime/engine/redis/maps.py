@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from realtime.engine import records
+from realtime.engine.base import Outgoing
 from realtime.engine.entries import Entries
-from realtime.engine.maps import Page
+from realtime.engine.maps import Page, entry_size
 from realtime.engine.redis.redis_bus import ShardRequest
 from realtime.engine.redis.scripts import DUE, PAGE, ReadReply
 from realtime.engine.redis.shards import MAX_COUNT, OTHER_KEYS, Shards, decoding
@@ -14,8 +15,31 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.redis.commands import Argument, ScriptCall
 
+PLAIN_ARGUMENTS = 14
+"""Of `lua/append.lua`, before those of maps."""
 
-def as_member(channel: ChannelName, key: str) -> bytes:
+
+def with_change(outgoing: Outgoing, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """Return what `lua/append.lua` names ARGV for a change of a map.
+
+    Args:
+        arguments: those that all publications have; the last ones may be left out.
+    """
+    publication, options = outgoing.publication, outgoing.options
+    return (
+        *arguments,
+        *("",) * (PLAIN_ARGUMENTS - len(arguments)),
+        publication.key,
+        outgoing.key_mode,
+        options.ttl(outgoing.ttl),
+        _member(outgoing.channel, publication.key),
+        "" if publication.removed else entry_size(publication),
+        options.map_max_keys,
+        options.map_max_bytes,
+    )
+
+
+def _member(channel: ChannelName, key: str) -> bytes:
     """Return a key of a channel as one member of the lifetimes."""
     name = channel.encode()
     return b"%d:%b%b" % (len(name), name, key.encode())

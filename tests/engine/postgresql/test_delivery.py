@@ -12,11 +12,14 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Joined, Outgoing, Published
 from realtime.engine.once import Once
 from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
+from realtime.engine.postgresql.schema import quoted
+from realtime.engine.postgresql.streams import _PUBLISH_CHANGES, content_of
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.serving import run_by_hand
 from tests.database_server import DatabaseServer, Postgres
 from tests.engine.bench import PLAIN, SECOND_NODE, comes_true
+from tests.engine.map_bench import EPHEMERAL, change
 from tests.engine.postgresql_bench import PostgreSQLBench, postgresql_bench
 from tests.unit.parts import data, eventually
 
@@ -280,3 +283,18 @@ async def _until_published(bench: PostgreSQLBench, channel: str, value: int) -> 
 
 async def _resumed(bench: PostgreSQLBench) -> bool:
     return bool(bench.receiver.resumptions)
+
+
+async def test_change_that_is_committed_after_the_map_was_read_arrives(
+    node: PostgreSQLBench, unique: str
+) -> None:
+    put = change(unique, "a", 1, EPHEMERAL)
+    columns = [[each] for each in node.broker._row(put, content_of(put))]
+    query = _PUBLISH_CHANGES.replace("{schema}", quoted(unique))
+
+    with node.server.connect() as connection:
+        connection.execute(query, [*columns, False])
+        await node.broker.subscribe(unique)
+        assert (await node.maps.page(unique)).entries == ()
+
+    assert [p.key for p in await node.received(unique, 1)] == ["a"]

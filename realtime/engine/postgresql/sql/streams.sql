@@ -193,6 +193,23 @@ BEGIN
     END IF;
 END $$;
 
+-- Return the stream of a channel, locked until the end of the transaction.
+CREATE OR REPLACE FUNCTION {schema}.lock_stream(
+    asked bytea, fresh text, meta bigint
+) RETURNS {schema}.stream LANGUAGE plpgsql AS $$
+DECLARE
+    s {schema}.stream;
+BEGIN
+    LOOP
+        SELECT * INTO s FROM {schema}.stream
+        WHERE channel = asked AND (expires IS NULL OR expires > {schema}.now_ms()) FOR UPDATE;
+        IF FOUND THEN
+            RETURN s;
+        END IF;
+        PERFORM {schema}.begin_stream(asked, fresh, meta);
+    END LOOP;
+END $$;
+
 -- Ask what decides whether a publication is made, and use its key if it is. The channel is locked
 -- then, until the end of the transaction.
 CREATE OR REPLACE FUNCTION {schema}.check_publication(
@@ -209,12 +226,7 @@ BEGIN
     IF size = 0 THEN
         PERFORM pg_advisory_xact_lock(hashtextextended('{schema}' || encode(asked, 'hex'), 0));
     ELSE
-        LOOP
-            SELECT * INTO s FROM {schema}.stream
-            WHERE channel = asked AND (expires IS NULL OR expires > {schema}.now_ms()) FOR UPDATE;
-            EXIT WHEN FOUND;
-            PERFORM {schema}.begin_stream(asked, fresh, meta);
-        END LOOP;
+        s := {schema}.lock_stream(asked, fresh, meta);
         top_offset := s.top;
         top_epoch := s.epoch;
     END IF;

@@ -100,9 +100,6 @@ end
 if meta[4] == '0' then
   -- an entry may live forever
   args[4] = '0'
-elseif args[4] ~= '0' then
-  -- an entry may live longer than this one
-  args[4] = math.max(args[4], call('TTL', keys[2]))
 end
 --]=]
 if not epoch then
@@ -146,7 +143,7 @@ elseif lives and (mode == 'if_new' or mode == 'if_expired' or mode == 'renew') t
   if mode == 'renew' then
     begin_lifetime(call('TIME'))
     if args[4] ~= '0' then
-      call('EXPIRE', keys[2], args[4])
+      call('EXPIRE', keys[2], math.max(args[4], call('TTL', keys[2])))
     end
   end
 elseif (mode == 'if_exists' and not lives) or (args[19] == '' and not former) then
@@ -155,7 +152,7 @@ elseif args[19] ~= '' and (total + args[19] > tonumber(args[21])
   or (not former and call('ZCARD', names) >= tonumber(args[20]))) then
   reason = 'full'
 end
-local version = args[10] .. ':' .. #args[11] .. ':' .. args[11]
+local version = args[10] == '' and ':0:' or args[10] .. ':' .. #args[11] .. ':' .. args[11]
 -- no top is expected, or none that there is
 args[10], args[12], args[13] = '', reason or '', ''
 local function change(top, time)
@@ -169,8 +166,13 @@ local function change(top, time)
       call('DEL', entries)
     end
   else
-    call('HSET', entries, '', total + args[19], args[15], table.concat(
-      {top, time[1] .. sub('00000' .. time[2], -6, -4), args[19], version .. args[1]}, ':'))
+    local kept = top .. ':' .. time[1] .. sub('00000' .. time[2], -6, -4)
+    local value = kept .. ':' .. args[19] .. ':' .. version .. args[1]
+    if bytes == args[19] then
+      call('HSET', entries, args[15], value)
+    else
+      call('HSET', entries, args[15], value, '', total + args[19])
+    end
     if not former then
       call('ZADD', names, 0, args[15])
     end
@@ -244,6 +246,10 @@ if args[4] == '0' then
 elseif not due or due <= time[1] then
   -- not by each publication: it would cost as much as a tenth of the rest
   local renewal = math.min(RENEWAL_MAX, math.floor(args[4] / 100))
+  --[=[map
+  -- another entry may live longer
+  args[4] = math.max(args[4], call('TTL', keys[2]))
+  --]=]
   call('EXPIRE', keys[2], args[4] + renewal)
   call('HSET', keys[2], 'r', time[1] + renewal)
 end
