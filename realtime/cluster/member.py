@@ -121,41 +121,26 @@ class Member:
         data: Payload,
         options: ChannelOptions,
         info: ClientInfo | None = None,
-    ) -> StreamPosition | None:
+        key: str = "",
+        *,
+        removed: bool = False,
+    ) -> Published:
         """Publish to the subscribers of a channel at every node.
 
         Args:
             info: the client that publishes, if it is one.
-
-        Returns:
-            The position of the publication; None without history.
+            key: of a map: what the publication changes.
+            removed: whether it removes the key.
 
         Raises:
             EngineUnavailable: The engine did not answer, or refused.
         """
-        published = await self._publish(channel, self._publication(data, options, info), options)
-        return published.position
-
-    async def put(
-        self,
-        channel: ChannelName,
-        key: str,
-        data: Payload | None,
-        options: ChannelOptions,
-        info: ClientInfo | None = None,
-    ) -> Published:
-        """As `publish`, change one key of a map. `data`: None removes the key."""
-        publication = self._publication(data or NOTHING, options, info)
-        changed = replace(publication, key=key, removed=data is None)
-        return await self._publish(channel, changed, options)
-
-    async def _publish(
-        self, channel: ChannelName, publication: Publication, options: ChannelOptions
-    ) -> Published:
-        outgoing = Outgoing(channel, publication, options)
+        publication = self._publication(data, options, info)
+        if key:
+            publication = replace(publication, key=key, removed=removed)
         publish = self.broker.publish if self.spans is None else self._publish_traced
-        published = await publish(outgoing)
-        if publication.info is None:
+        published = await publish(Outgoing(channel, publication, options))
+        if info is None:
             self.counters.published_by_server += 1
         else:
             self.counters.published_by_clients += 1

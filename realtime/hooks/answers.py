@@ -13,7 +13,7 @@ from realtime import channel_rules
 from realtime.engine.maps import check_key
 from realtime.errors import BadRequest, PermissionDenied
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.node.hooks import Identity, MapChange, Permission, Refreshed
+from realtime.node.hooks import Identity, KeyChange, Permission, Refreshed
 from realtime.payload import Payload, site_text
 from realtime.protocol.messages import UserID
 
@@ -153,7 +153,7 @@ def published(answer: Any, data: Payload) -> Payload:
     return to_payload(answer.value if isinstance(answer, Data) else answer)
 
 
-def put(answer: Any, change: MapChange) -> MapChange:
+def put(answer: Any, change: KeyChange) -> KeyChange:
     """Return the change to make after the answer of a hook for maps; see `published`.
 
     Raises:
@@ -167,12 +167,12 @@ def put(answer: Any, change: MapChange) -> MapChange:
         except BadRequest:
             raise ValueError("the key is empty, too long, or holds a null character") from None
     if change.data is not None:
-        return MapChange(key, published(answer, change.data))
+        return KeyChange(key, published(answer, change.data))
     if answer is False:
         raise PermissionDenied
     if answer is not None and answer is not True:
         raise ValueError("a removal has no data")
-    return MapChange(key)
+    return KeyChange(key)
 
 
 def optional(value: Any) -> Payload | None:

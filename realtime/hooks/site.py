@@ -50,7 +50,7 @@ from realtime.node.hooks import (
     Handshake,
     Hooks,
     Identity,
-    MapChange,
+    KeyChange,
     Permission,
     Refreshed,
 )
@@ -235,8 +235,8 @@ class SiteHooks(Hooks):
         )
 
     async def put(
-        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: MapChange
-    ) -> MapChange:
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: KeyChange
+    ) -> KeyChange:
         types = self._config.types
         if types is not None and change.data is not None:
             await self._accept(types, caller, channel, change.data)
@@ -246,8 +246,8 @@ class SiteHooks(Hooks):
         return answer
 
     async def _put(
-        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: MapChange
-    ) -> MapChange:
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: KeyChange
+    ) -> KeyChange:
         """Return the change that the site makes of the change of a client."""
         entry = self._registry.find(self._registry.map_put, channel)
         if entry is None:

@@ -81,7 +81,7 @@ PROCESS = _metrics(
         ),
         "realtime_hook_seconds{kind}": (
             "How long hooks and proxy endpoints took to answer. kind: connect, refresh, subscribe,"
-            " publish, rpc or message."
+            " publish, map_put, rpc or message."
         ),
         "realtime_redis_seconds": "How long Redis or PostgreSQL took for the last heartbeat.",
         "realtime_loop_lag_seconds": (

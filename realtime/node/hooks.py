@@ -155,7 +155,7 @@ class Permission(Struct, frozen=True, gc=False):
     """Seconds until the site is asked again; None: it is not."""
 
 
-class MapChange(Struct, frozen=True, gc=False):
+class KeyChange(Struct, frozen=True, gc=False):
     """What a client changes in a map."""
 
     key: str
@@ -283,8 +283,8 @@ class Hooks:
         return data
 
     async def put(
-        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: MapChange
-    ) -> MapChange:
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: KeyChange
+    ) -> KeyChange:
         """Let a client change a map, and return the change to make; otherwise as `publish`."""
         if options.proxy_publish:
             raise NotAvailable

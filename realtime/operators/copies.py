@@ -79,6 +79,8 @@ class Mirror:
         client: str = "",
         channel: ChannelName = "",
         position: StreamPosition | None = None,
+        key: str = "",
+        removed: bool = False,
     ) -> None:
         """Add a copy, or count that it was left out. `text`: makes it; True: without payloads."""
         if self._is_full:
@@ -87,7 +89,7 @@ class Mirror:
         made = text(self._masked)
         offset, epoch = (0, "") if position is None else (position.offset, position.epoch)
         self._copies.append(
-            Copy(self._next, time.time(), kind, client, channel, made, offset, epoch)
+            Copy(self._next, time.time(), kind, client, channel, made, offset, epoch, key, removed)
         )
         self._next += 1
         self._characters += len(made)
@@ -104,6 +106,8 @@ class Mirror:
                 client="" if publication.info is None else publication.info.client,
                 channel=channel,
                 position=position,
+                key=publication.key,
+                removed=publication.removed,
             )
 
 

@@ -148,6 +148,9 @@ class Copy(Struct, frozen=True, array_like=True):
     offset: int = 0
     epoch: str = ""
     """The position of a publication; 0 and "" without history."""
+    key: str = ""
+    """Of a change of a map; "" else."""
+    removed: bool = False
 
 
 class MirrorAnswer(Struct, frozen=True, tag="mirror", tag_field="answer"):

@@ -16,8 +16,10 @@ from asgiref.sync import iscoroutinefunction, sync_to_async
 
 from realtime import payload
 from realtime.cluster.member import NewPublication
+from realtime.config.options import ChannelOptions
 from realtime.engine.base import Published as Outcome
-from realtime.protocol.messages import StreamPosition
+from realtime.engine.maps import Refusal
+from realtime.protocol.messages import Publication, StreamPosition
 from realtime.server_api.durable import RowKey
 from realtime.server_api.transactions import (
     UNKNOWN,
@@ -41,6 +43,10 @@ class Published(_Published):
 
     at: datetime | None = None
     """When it is due, in UTC, if it was scheduled. Equality does not look at it."""
+    key: str = ""
+    """Of a change of a map; "" in other channels. Equality does not look at it."""
+    removed: bool = False
+    """Whether the change removes the key; `data` is None."""
 
 
 class Outbox(Sequence[Published]):
@@ -56,6 +62,8 @@ class Outbox(Sequence[Published]):
         self._published: list[Published] = []
         self._tops: dict[str, StreamPosition] = {}
         """Channel → its position, since it was expected first: that one was believed."""
+        self._entries: dict[tuple[str, str], Publication] = {}
+        """Channel and key → the entry, without a `TestService`."""
         self._hooks: CommitHooks | None = None
 
     # reading
@@ -63,6 +71,16 @@ class Outbox(Sequence[Published]):
     def data(self, channel: str) -> list[Any]:
         """Return the data published into one channel, oldest first."""
         return [data for name, data in self if name == channel]
+
+    def map(self, channel: str) -> dict[str, Any]:
+        """Return the data of each key that changes into one map left: `{"seat1": {"user": 7}}`."""
+        entries: dict[str, Any] = {}
+        for each in self:
+            if each.key and each.channel == channel:
+                entries.pop(each.key, None)
+                if not each.removed:
+                    entries[each.key] = each.data
+        return entries
 
     def count(self, value: object) -> int:
         """Count equal publications: `outbox.count(("chat:lobby", {"text": "hi"}))`."""
@@ -119,7 +137,7 @@ class Outbox(Sequence[Published]):
         added = []
         for new, _ in publications:
             published = Published(new.channel, payload.value(new.data.json))
-            published.at = due
+            published.at, published.key, published.removed = due, new.key, new.removed
             added.append(published)
             if (top := self._tops.get(new.channel)) is not None and not new.skip_history:
                 self._tops[new.channel] = StreamPosition(top.offset + 1, top.epoch)
@@ -134,6 +152,33 @@ class Outbox(Sequence[Published]):
         if expect.offset == top.offset and expect.epoch in ("", top.epoch):
             return Outcome(StreamPosition(top.offset + 1, top.epoch))
         return Outcome(top, kept=False)
+
+    def change(self, new: NewPublication, options: ChannelOptions) -> Outcome:
+        """Make a change of a map, whose keys are those of this outbox, and return the outcome."""
+        place = new.channel, new.key
+        entry = self._entries.get(place)
+        top = self._tops.setdefault(new.channel, StreamPosition(0, "captured"))
+        reason: Refusal = ""
+        if new.expect is not None and (
+            new.expect.offset != (entry.offset if entry else 0)
+            or new.expect.epoch not in ("", top.epoch)
+        ):
+            reason = "position_mismatch"
+        elif entry is not None and new.key_mode == "if_new":
+            reason = "key_exists"
+        elif entry is None and (new.removed or new.key_mode == "if_exists"):
+            return Outcome(top, False, "key_not_found")
+        if reason:
+            return Outcome(top, False, reason, entry)
+        if new.removed:
+            del self._entries[place]
+        else:
+            self._entries[place] = Publication(
+                new.data, offset=top.offset + 1, tags=new.tags, key=new.key
+            )
+        if not options.keeps_history:
+            return Outcome()
+        return Outcome(StreamPosition(top.offset + 1, top.epoch))
 
     def remove(self, published: Published) -> None:
         """Remove this publication, and no equal one."""
@@ -160,7 +205,7 @@ class Recorder:
 
     def send(self, publications: Publications) -> Outcomes:
         """Record publications, and send them to the clients of a `TestService`."""
-        if _expects(publications):
+        if _answered(publications):
             return self._compared(
                 publications, self._sends() and self._publisher.send(publications)
             )
@@ -170,7 +215,7 @@ class Recorder:
 
     async def asend(self, publications: Publications) -> Outcomes:
         """Record publications, and send them. Async version of `send`."""
-        if _expects(publications):
+        if _answered(publications):
             sent = self._sends() and await self._publisher.asend(publications)
             return self._compared(publications, sent)
         if self._record(publications):
@@ -187,7 +232,10 @@ class Recorder:
             return sent or []
         outcomes: list[Outcome] = []
         for index, (new, options) in enumerate(publications):
-            outcome = sent[index] if sent else innermost.compare(new)
+            if sent:
+                outcome = sent[index]
+            else:
+                outcome = innermost.change(new, options) if new.key else innermost.compare(new)
             if outcome.kept:
                 innermost.add([(new, options)])
             outcomes.append(outcome)
@@ -297,8 +345,9 @@ class _Calls:
         return self.send(publications)
 
 
-def _expects(publications: Publications) -> bool:
-    return any(new.expect is not None for new, _ in publications)
+def _answered(publications: Publications) -> bool:
+    """Return whether the caller wants to know which publications are kept."""
+    return any(new.expect is not None or new.key for new, _ in publications)
 
 
 recorder = Recorder()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import unittest
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 from unittest.mock import ANY
 
@@ -75,6 +75,13 @@ class RealtimeTestMixin(_Case):
             f"Wanted in {channel!r}: {what}, {wanted}; found {found} times."
             f" Published: {self.realtime_outbox!r}."
         )
+
+    def assertMap(  # noqa: N802, too
+        self, channel: str, entries: Mapping[str, object]
+    ) -> None:
+        """Fail unless the changes of a map leave these data: `{"seat1": {"user": 7}}`."""
+        if (found := self.realtime_outbox.map(channel)) != entries:
+            self.fail(f"Wanted in {channel!r}: {entries!r}; found: {found!r}.")
 
     def assertAnswer(  # noqa: N802, too
         self,

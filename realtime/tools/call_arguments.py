@@ -12,8 +12,9 @@ from django.core.management.base import CommandError, CommandParser
 from msgspec import Raw
 
 from realtime import payload
+from realtime.engine.maps import MAX_TTL
 from realtime.protocol.messages import UINT64_MAX
-from realtime.server_api.operations import MAX_BLOCK_SECONDS
+from realtime.server_api.operations import MAX_BLOCK_SECONDS, MAX_PAGE
 from realtime.tools.base import Options, number
 
 INT32_MAX = 2**31 - 1
@@ -55,7 +56,8 @@ USER = Argument("user", help="user ID")
 CHANNEL_OR_ALL = Argument("channel", nargs="?", default="", help="without it, all channels")
 SECONDS = Argument("expire_at", type=_end_of_block, metavar="seconds", help="how long, from now")
 CHANNELS = Argument("channels", nargs="+", metavar="channel", help="names of channels")
-PUBLICATION = (
+KEY = Argument("key", help="key of the map")
+_DATA = (
     Argument("data", help='JSON; "-" reads it from standard input'),
     Argument("--text", action="store_true", help="the data are a plain string, not JSON"),
     Argument(
@@ -73,6 +75,9 @@ PUBLICATION = (
         metavar="KEY",
         help="idempotency key: publish once within five minutes",
     ),
+)
+PUBLICATION = (
+    *_DATA,
     Argument(
         "--skip-history", action="store_true", help="deliver only; the channel does not keep it"
     ),
@@ -91,6 +96,40 @@ PUBLICATION = (
     Argument(
         "--version-epoch", type=_or_none, metavar="TEXT", help="the run in which versions grow"
     ),
+)
+PUT = (
+    CHANNEL,
+    KEY,
+    *_DATA,
+    Argument(
+        "--key-mode",
+        choices=("if_new", "if_exists"),
+        help="put only if the key has no entry, or only if it has one",
+    ),
+    Argument(
+        "--ttl",
+        type=number(int, 0, MAX_TTL),
+        metavar="SECONDS",
+        help="how long the entry lives; 0: forever",
+    ),
+    Argument(
+        "--expect",
+        type=_position,
+        metavar="OFFSET[:EPOCH]",
+        help="put only if this is the position of the entry; 0 without an entry",
+    ),
+)
+STATE = (
+    CHANNEL,
+    Argument("--key", help="only this one"),
+    Argument(
+        "--limit",
+        type=number(int, 1, MAX_PAGE),
+        default=MAX_PAGE,
+        metavar="NUMBER",
+        help=f"entries at most (default: {MAX_PAGE})",
+    ),
+    Argument("--cursor", help="only keys after this one"),
 )
 HISTORY = (
     CHANNEL,

@@ -27,8 +27,11 @@ from realtime.tools.call_arguments import (
     CHANNEL_OR_ALL,
     CHANNELS,
     HISTORY,
+    KEY,
     PUBLICATION,
+    PUT,
     SECONDS,
+    STATE,
     USER,
     Argument,
     params_of,
@@ -39,6 +42,7 @@ from realtime.tools.results import (
     missing_of,
     show_blocked,
     show_broadcast,
+    show_change,
     show_channels,
     show_done,
     show_history,
@@ -46,6 +50,7 @@ from realtime.tools.results import (
     show_position,
     show_presence,
     show_sent,
+    show_state,
     show_stats,
 )
 
@@ -169,6 +174,10 @@ _ROWS = (
         True,
     ),
     _Row("history_remove", "Remove the publications that a channel keeps.", (CHANNEL,), show_done),
+    _Row("map_publish", "Put the data of a key into a map.", PUT, show_change, True),
+    _Row("map_remove", "Remove a key of a map.", (CHANNEL, KEY), show_change, True),
+    _Row("map_read_state", "Show the entries of a map, by key.", STATE, show_state, True),
+    _Row("map_clear", "Remove all keys of a map.", (CHANNEL,), show_done, True),
     _Row("info", "List the processes that serve clients.", (), show_info),
     _Row(
         "disconnect",

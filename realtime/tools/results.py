@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import UTC, datetime
 
 from msgspec import UNSET
@@ -15,6 +16,9 @@ from realtime.server_api.results import (
     Done,
     ErrorBody,
     HistoryResult,
+    KeptPublication,
+    MapChangeResult,
+    MapReadStateResult,
     PresenceResult,
     Published,
     Sent,
@@ -55,15 +59,31 @@ def show_history(result: HistoryResult) -> str:
     if not result.publications:
         position = f"offset {result.offset}, epoch {escape_for_terminal(result.epoch)}"
         return f"No publication. The position of the channel: {position}."
-    rows: list[tuple[str, ...]] = [("OFFSET", "TIME", "USER", "TAGS", "DATA")]
-    for publication in result.publications:
+    return _publications(result.publications)
+
+
+def show_state(result: MapReadStateResult) -> str:
+    if not result.entries:
+        return "No key."
+    shown = _publications(result.entries)
+    more = f"\nMore keys: --cursor {escape_for_terminal(result.cursor)}" if result.cursor else ""
+    return shown + more
+
+
+def _publications(publications: Sequence[KeptPublication]) -> str:
+    has_keys = any(each.key for each in publications)
+    rows: list[tuple[str, ...]] = [
+        ("OFFSET", *(("KEY",) if has_keys else ()), "TIME", "USER", "TAGS", "DATA")
+    ]
+    for publication in publications:
         rows.append(
             (
                 str(publication.offset),
+                *((publication.key,) if has_keys else ()),
                 _time(publication.time),
                 "" if publication.info is None else publication.info.user,
                 " ".join(f"{name}={value}" for name, value in (publication.tags or {}).items()),
-                bytes(publication.data).decode(),
+                "removed" if publication.removed else bytes(publication.data).decode(),
             )
         )
     return table(rows)
@@ -85,6 +105,14 @@ def show_position(result: Published) -> str:
     return f"Published. Offset {result.offset}, epoch {escape_for_terminal(result.epoch)}."
 
 
+def show_change(result: MapChangeResult) -> str:
+    if result.suppressed:
+        return ""
+    if not result.offset:
+        return "Changed."
+    return f"Changed. Offset {result.offset}, epoch {escape_for_terminal(result.epoch)}."
+
+
 def show_broadcast(result: BroadcastResult) -> str:
     published = len(result.responses) - len(_refused(result)) - _others(result)
     return f"Published into {count(published, 'channel')}." if published else ""
@@ -95,6 +123,8 @@ def failure_of(result: object) -> str:
     if isinstance(result, Published) and not result.kept:
         top = f"{result.offset}, epoch {escape_for_terminal(result.epoch)}"
         return f"Not published: the channel is at offset {top}."
+    if isinstance(result, MapChangeResult) and result.suppressed:
+        return f"Not changed: {result.suppress_reason}."
     if not isinstance(result, BroadcastResult):
         return ""
     errors, others = _refused(result), _others(result)

@@ -139,6 +139,8 @@ def _answer(copied: Copied) -> CommandResult:
     moment = datetime.fromtimestamp(copy.time, UTC).strftime("%H:%M:%S.%f")[:-3]
     if copy.kind == "published":
         subject = cut(copy.channel, NAME_LENGTH)
+        if copy.key:
+            subject += f" {cut(copy.key, NAME_LENGTH)}" + (" removed" if copy.removed else "")
     else:
         subject = f"{escape_for_terminal(copy.client[:8])} {_SIGNS[copy.kind]}"
     value: dict[str, object] = {
@@ -150,6 +152,8 @@ def _answer(copied: Copied) -> CommandResult:
     }
     if copy.kind == "published":
         value |= {"channel": copy.channel, "offset": copy.offset, "epoch": copy.epoch}
+        if copy.key:
+            value |= {"key": copy.key, "removed": copy.removed}
     return CommandResult(f"{moment} {subject} {escape_for_terminal(copy.text)}".rstrip(), value)
 
 

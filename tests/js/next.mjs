@@ -81,8 +81,9 @@ export class Driven {
     subscription.subscribe();
   }
 
-  subscribeMap(channel, { kind = 'Map', ...options }) {
-    const subscription = this.centrifuge[`new${kind}Subscription`](channel, options);
+  subscribeMap(channel, options) {
+    const { kind = 'Map', ...rest } = options;
+    const subscription = this.centrifuge[`new${kind}Subscription`](channel, rest);
     for (const event of [...SUBSCRIPTION_EVENTS, 'sync', 'update']) {
       subscription.on(event, (context) => this.report(event, channel, context));
     }

@@ -147,7 +147,8 @@ class NodeProcess:
         judge = self.service.judge
         publishing = judge.begin(channel)
         options = self.service.options_of(channel)
-        position = await node.publish(channel, check(b"%d" % publishing.number), options)
+        published = await node.publish(channel, check(b"%d" % publishing.number), options)
+        position = published.position
         if position is None:
             judge.acknowledge(publishing)
         else:

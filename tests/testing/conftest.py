@@ -26,6 +26,7 @@ OPTIONS: dict[str, Any] = {
             "history_lifetime": 300,
             "history_recover": True,
         },
+        {"name": "seats", "map": "recoverable"},
     ],
 }
 

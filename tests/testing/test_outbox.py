@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from contextlib import nullcontext
+from typing import Any
 
 import pytest
 
 import realtime
+from realtime import MapChange
 from realtime.errors import BadRequest, NamespaceNotFound, NotServing
-from realtime.testing import Published, capture
+from realtime.testing import Published, TestService, capture
 
 pytestmark = pytest.mark.usefixtures("options")
 
@@ -109,3 +112,37 @@ async def test_mistakes_on_an_event_loop_are_refused_as_without_the_kit() -> Non
         with pytest.raises(RuntimeError, match=r"await realtime\.apublish"):
             realtime.publish("news", 1)
     assert outbox == []
+
+
+@pytest.mark.parametrize("with_service", [False, True])
+def test_changes_of_a_map_are_answered_and_those_that_are_made_are_captured(
+    with_service: bool,
+) -> None:
+    seats = realtime.map("seats:1")
+
+    def put(key: str, data: object, **options: Any) -> MapChange:
+        change = seats.put(key, data, **options)
+        assert change is not None
+        return change
+
+    with capture() as outbox, TestService() if with_service else nullcontext():
+        first = put("a", 1)
+        taken = put("a", 2, if_new=True)
+        assert first.position is not None
+        assert (taken.kept, taken.reason, taken.position) == (False, "key_exists", first.position)
+        assert taken.current is not None
+        assert (taken.current.data, taken.current.position) == (1, first.position)
+        assert put("b", 1, if_exists=True) == (False, first.position, "key_not_found", None)
+        second = put("a", 3, expect=first.position)
+        assert put("a", 4, expect=first.position).reason == "position_mismatch"
+        put("b", 5)
+        assert [seats.remove("b"), seats.remove("b")][1] is not None
+
+    assert second.kept
+    assert outbox == [("seats:1", 1), ("seats:1", 3), ("seats:1", 5), ("seats:1", None)]
+    assert [(each.key, each.removed) for each in outbox[1:]] == [
+        ("a", False),
+        ("b", False),
+        ("b", True),
+    ]
+    assert (outbox.map("seats:1"), outbox.map("seats:2")) == ({"a": 3}, {})

@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from django.test import SimpleTestCase, TestCase
 
+import realtime
 from realtime.answers import answer, begin
 from realtime.config import sources
 from realtime.errors import NotAvailable
@@ -27,6 +28,18 @@ class SettingsTest(RealtimeTestMixin, SimpleTestCase):
             reader.subscribe("news")
             with pytest.raises(NotAvailable):
                 reader.presence("news")
+
+
+class MapTest(RealtimeTestMixin, TestCase):
+    def test_entries_of_a_map_are_compared(self) -> None:
+        self.realtime_settings(namespaces=[{"name": "seats", "map": "recoverable"}])
+        seats = realtime.map("seats:1")
+        for key in "ab":
+            seats.put(key, {"user": 7})
+        seats.remove("b")
+        self.assertMap("seats:1", {"a": {"user": 7}})
+        with pytest.raises(AssertionError, match="Wanted in 'seats:1'"):
+            self.assertMap("seats:1", {})
 
 
 @pytest.mark.usefixtures("answers_app")

@@ -20,6 +20,7 @@ from realtime.clients.checks import (
 )
 from realtime.clients.client import Client
 from realtime.clients.maps import MAP
+from realtime.cluster.member import NOTHING
 from realtime.config.options import ChannelOptions
 from realtime.engine.maps import check_key
 from realtime.errors import (
@@ -30,7 +31,7 @@ from realtime.errors import (
     LimitExceeded,
     NotAnObject,
 )
-from realtime.node.hooks import MapChange
+from realtime.node.hooks import KeyChange
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -106,8 +107,13 @@ async def _publish(
     data: Payload,
     options: ChannelOptions,
     info: ClientInfo,
+    key: str = "",
+    *,
+    removed: bool = False,
 ) -> None:
-    await client.node.publish(channel, data, options, info)
+    published = await client.node.publish(channel, data, options, info, key, removed=removed)
+    if published.reason == "full":
+        raise LimitExceeded
     client.reply(command, EmptyResult())
 
 
@@ -122,7 +128,7 @@ async def _change(
     if request.type != MAP:
         raise BadRequest
     data = None if request.removed else _checked(request, options)
-    change = MapChange(key, data)
+    change = KeyChange(key, data)
     subscribed = attempt.is_subscribed
     answer = await client.node.hooks.put(session.caller(), channel, options, change)
     if answer.data is not None and answer.data is not data:
@@ -131,21 +137,17 @@ async def _change(
         return None
     if subscribed and not attempt.is_subscribed:
         RIGHT_TO_PUT.decide(attempt)
-    return partial(_put, client, command, channel, answer, options, client.info_in(channel))
-
-
-async def _put(
-    client: Client,
-    command: Command,
-    channel: ChannelName,
-    change: MapChange,
-    options: ChannelOptions,
-    info: ClientInfo,
-) -> None:
-    published = await client.node.put(channel, change.key, change.data, options, info)
-    if published.reason == "full":
-        raise LimitExceeded
-    client.reply(command, EmptyResult())
+    return partial(
+        _publish,
+        client,
+        command,
+        channel,
+        answer.data or NOTHING,
+        options,
+        client.info_in(channel),
+        answer.key,
+        removed=answer.data is None,
+    )
 
 
 async def rpc(client: Client, command: Command) -> None:

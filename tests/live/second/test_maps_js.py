@@ -201,3 +201,24 @@ async def test_a_map_of_another_kind_of_channel_is_refused(
     await client.connect()
     await client.call("subscribeMap", channel=unique, options={})
     assert (await client.event("unsubscribed", unique))["code"] == 103
+
+
+@pytest.mark.parametrize("namespace", ["map", "brief"])
+async def test_a_map_is_the_same_at_another_node(
+    next_driver: Driver,
+    shared_cluster: Callable[..., list[Server]],
+    namespace: str,
+    unique: str,
+) -> None:
+    one, other = shared_cluster(**OPTIONS)
+    channel = f"{namespace}:{unique}"
+    fill(one, channel, 250)
+    client = await open_next(next_driver, JSON_5, other.socket)
+    await client.connect()
+    await client.call("subscribeMap", channel=channel, options={})
+    for number in range(30):
+        put(one, channel, f"k{number * 8:04}", number)
+        remove(other, channel, f"k{number * 8 + 1:04}")
+    kept = await client.map_read(channel)
+    await client.map_becomes(channel, kept, entries(one, channel))
+    assert len(kept) == 220

@@ -57,6 +57,26 @@ async def test_broadcast_reaches_every_channel(
     ]
 
 
+def test_map_is_changed_and_shown(console: Console, unique: str, tmp_path: Path) -> None:
+    seats = f"seats:{unique}"
+    assert console.text("map_publish", seats, "a", "[1]").startswith("Changed. Offset 1, epoch ")
+    console.text("map_publish", seats, "b\x1b", "2", "--ttl", "0", "--expect", "0")
+    refused = console.run_alone(tmp_path, "map_publish", seats, "a", "3", "--key-mode", "if_new")
+    assert (refused.returncode, refused.stderr) == (1, "CommandError: Not changed: key_exists.\n")
+
+    assert [line.split()[:2] for line in console.text("map_read_state", seats).splitlines()] == [
+        ["OFFSET", "KEY"],
+        ["1", "a"],
+        ["2", "b\\x1b"],
+    ]
+    page = console.text("map_read_state", seats, "--limit", "1")
+    assert page.endswith("More keys: --cursor a")
+    console.text("map_remove", seats, "a")
+    assert console.text("history", seats).splitlines()[-1].split()[1::3] == ["a", "removed"]
+    console.text("map_clear", seats)
+    assert console.text("map_read_state", seats) == "No key."
+
+
 async def test_blocked_user_is_closed_listed_and_let_in_again(
     console: Console, connect: Connect, unique: str
 ) -> None:

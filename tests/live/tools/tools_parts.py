@@ -17,6 +17,7 @@ API_OPTIONS: dict[str, Any] = {
     "namespaces": [
         {"name": "off"},
         {"name": "open", "publish": True, "history_size": 5, "history_lifetime": 60},
+        {"name": "seats", "map": "recoverable"},
     ],
 }
 PREFIX = "console"

@@ -12,6 +12,7 @@ from realtime.config.reader import load
 from realtime.node.node import SHUTDOWN_TIMEOUT, Node
 from realtime.timers import Timers
 from tests.conftest import connection_token
+from tests.unit.clients.map_parts import Reader
 from tests.unit.clients.second_parts import OPTIONS, SecondConnection
 from tests.unit.memory_cluster import ClusterState
 from tests.unit.node.node_parts import stop
@@ -19,12 +20,17 @@ from tests.unit.parts import Clock
 from tests.unit.suspended_engine import ClusterEngine
 
 Connect = Callable[..., Awaitable[SecondConnection]]
+OpenMap = Callable[[str], Awaitable[Reader]]
 
 
 @pytest.fixture
 def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The options of `second_node`; `parametrize` it indirectly to add some."""
-    return OPTIONS | dict(getattr(request, "param", {}))
+    """The options of `second_node`; `parametrize` it indirectly to add some.
+
+    A module has others in MORE_OPTIONS.
+    """
+    more = getattr(request.module, "MORE_OPTIONS", {})
+    return OPTIONS | more | dict(getattr(request, "param", {}))
 
 
 @pytest.fixture
@@ -54,6 +60,16 @@ def connect(second_node: Node) -> Connect:
         return connection
 
     return connect
+
+
+@pytest.fixture
+def reader(connect: Connect) -> OpenMap:
+    """A client that reads a map: `await reader("map:a")`."""
+
+    async def reader(channel: str) -> Reader:
+        return Reader(await connect(), channel)
+
+    return reader
 
 
 @pytest.fixture

@@ -7,15 +7,12 @@ from typing import Any
 from realtime.cluster.member import NewPublication
 from realtime.node.node import Node
 from realtime.server_api import operations
-from tests.server import SECRET
 from tests.unit.clients.second_parts import SecondConnection
 from tests.unit.parts import data, turns
 
 STATE, STREAM = 2, 1
 
 OPTIONS: dict[str, Any] = {
-    "token_hmac_secret_key": SECRET,
-    "v3_use_offset": True,
     "namespaces": [
         {"name": "plain"},
         {"name": "map", "map": "recoverable", "history_size": 20, "allow_tags_filter": True},
@@ -115,3 +112,8 @@ class Reader:
         self._seen += len(pushes)
         fold(self.entries, [push["pub"] for push in pushes if "pub" in push])
         return self.entries
+
+
+def is_clean(node: Node, channel: str) -> bool:
+    """Return whether nothing of a subscription is left."""
+    return channel not in node.hub.feeds and node.subscriptions.count == 0

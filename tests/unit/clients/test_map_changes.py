@@ -8,20 +8,16 @@ from typing import Any
 import pytest
 
 from realtime import payload
-from realtime.node.hooks import MapChange
+from realtime.node.hooks import KeyChange
 from realtime.node.node import Node
 from tests.unit.clients.conftest import Connect
 from tests.unit.clients.four_forms import FORMS, Form, FormClient
 from tests.unit.clients.map_parts import OPTIONS, Reader, entries, put, remove
 from tests.unit.parts import eventually
 
+MORE_OPTIONS = OPTIONS
+
 DENIED, LIMIT_EXCEEDED, BAD_REQUEST, NOT_AVAILABLE = 103, 106, 107, 108
-
-
-@pytest.fixture
-def options(request: pytest.FixtureRequest) -> dict[str, Any]:
-    """The options of `second_node`, with maps."""
-    return OPTIONS | dict(getattr(request, "param", {}))
 
 
 async def test_a_client_puts_and_removes(connect: Connect, second_node: Node) -> None:
@@ -123,7 +119,7 @@ async def test_a_right_that_ends_while_the_hook_runs(
     await one.read()
     asked, go_on = asyncio.Event(), asyncio.Event()
 
-    async def hook(caller: Any, channel: str, options: Any, change: MapChange) -> MapChange:
+    async def hook(caller: Any, channel: str, options: Any, change: KeyChange) -> KeyChange:
         asked.set()
         await go_on.wait()
         return change
@@ -141,8 +137,8 @@ async def test_a_right_that_ends_while_the_hook_runs(
 async def test_the_hook_may_change_key_and_data(
     connect: Connect, second_node: Node, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    async def hook(caller: Any, channel: str, options: Any, change: MapChange) -> MapChange:
-        return MapChange(f"{caller.user}:{change.key}", payload.check(b"2"))
+    async def hook(caller: Any, channel: str, options: Any, change: KeyChange) -> KeyChange:
+        return KeyChange(f"{caller.user}:{change.key}", payload.check(b"2"))
 
     monkeypatch.setattr(second_node.hooks, "put", hook)
     connection = await connect("17")

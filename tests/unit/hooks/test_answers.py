@@ -14,7 +14,7 @@ from realtime import payload
 from realtime.errors import PermissionDenied
 from realtime.hooks import answers
 from realtime.hooks.answers import Allowed, Connected, Data, Put
-from realtime.node.hooks import MapChange, Permission
+from realtime.node.hooks import KeyChange, Permission
 
 SENT = payload.check(b'{"sent": 1}')
 
@@ -162,7 +162,7 @@ def test_other_answer_of_publish_replaces_the_data(answer: Any, data: str) -> No
     assert answers.published(answer, SENT).raw == data.encode()
 
 
-PUT, REMOVAL = MapChange("k", SENT), MapChange("k")
+PUT, REMOVAL = KeyChange("k", SENT), KeyChange("k")
 
 
 @pytest.mark.parametrize(
@@ -185,7 +185,7 @@ def test_answer_about_a_put(answer: Any, key: str, data: bytes) -> None:
 
 @pytest.mark.parametrize("change", [PUT, REMOVAL])
 @pytest.mark.parametrize("answer", [False, Put("other", False)])
-def test_a_change_may_be_refused(change: MapChange, answer: Any) -> None:
+def test_a_change_may_be_refused(change: KeyChange, answer: Any) -> None:
     with pytest.raises(PermissionDenied):
         answers.put(answer, change)
 
@@ -198,7 +198,7 @@ def test_key_of_an_answer_is_checked(key: Any) -> None:
 
 @pytest.mark.parametrize(("answer", "key"), [(None, "k"), (True, "k"), (Put("other"), "other")])
 def test_answer_about_a_removal(answer: Any, key: str) -> None:
-    assert answers.put(answer, REMOVAL) == MapChange(key)
+    assert answers.put(answer, REMOVAL) == KeyChange(key)
 
 
 @pytest.mark.parametrize("answer", [{"b": 2}, Put("other", 5)])

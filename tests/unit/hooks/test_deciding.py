@@ -13,7 +13,7 @@ from realtime.hooks.deciding import Deciding, Kind, may_match
 from realtime.hooks.patterns import Pattern
 from realtime.hooks.registry import Registry
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Decider, MapChange
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Decider, KeyChange
 from realtime.payload import check
 
 CALLER = Caller("C", "17", NO_HANDSHAKE)
@@ -40,7 +40,7 @@ async def code_of(site: SiteHooks, kind: Kind, channel: str) -> int | None:
         if kind == "publish":
             await site.publish(CALLER, channel, options, check(b"{}"))
         elif kind == "map_put":
-            await site.put(CALLER, channel, options, MapChange("k", check(b"{}")))
+            await site.put(CALLER, channel, options, KeyChange("k", check(b"{}")))
         elif site.decides(channel, options):
             await site.subscribe(CALLER, channel, "")
     except Error as error:

@@ -11,12 +11,15 @@ from django.db import models
 from django.test.utils import isolate_apps
 from pytest_django import Settings
 
+from realtime import hooks
+from realtime.config.options import ChannelOptions
 from realtime.config.reader import read
 from realtime.errors import Error, PermissionDenied
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import ConnectRequest, Request, SubscribeRequest
 from realtime.hooks.site import SiteHooks
-from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake
+from realtime.node.hooks import NO_HANDSHAKE, Caller, Handshake, KeyChange
+from realtime.payload import check
 
 
 def test_credentials_are_not_shown() -> None:
@@ -84,6 +87,24 @@ def refuse(*_: Any) -> None:
     raise PermissionDenied
 
 
+async def test_hook_of_maps_gets_key_and_data() -> None:
+    asked: list[tuple[Any, ...]] = []
+
+    def hook(request: hooks.MapPutRequest) -> Any:
+        asked.append((request.key, request.data, request.removed, request.params))
+        return None if request.removed else hooks.Put(f"{request.user}:{request.key}")
+
+    registry = Registry()
+    registry.add_pattern(registry.map_put, "lobby:{pk}", hook)
+    site = SiteHooks(read({})[0], registry)
+    put = KeyChange("k", check(b'{"n":1}'))
+    assert await site.put(CALLER, "lobby:7", ChannelOptions(), put) == KeyChange("17:k", put.data)
+    removal = KeyChange("k")
+    assert await site.put(CALLER, "lobby:7", ChannelOptions(), removal) == removal
+    assert asked == [("k", {"n": 1}, False, {"pk": "7"}), ("k", None, True, {"pk": "7"})]
+    await site.close()
+
+
 async def test_each_answer_is_counted_also_a_refusal() -> None:
     registry = Registry()
     registry.methods["refused"] = refuse
@@ -104,6 +125,7 @@ async def test_each_answer_is_counted_also_a_refusal() -> None:
         "refresh": 0,
         "subscribe": 1,
         "publish": 0,
+        "map_put": 0,
         "rpc": 2,
         "message": 1,
     }

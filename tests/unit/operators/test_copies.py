@@ -8,13 +8,17 @@ from typing import Any
 
 import pytest
 
+from realtime.cluster.member import NOTHING
 from realtime.cluster.survey import decode_answer, encode_answer
 from realtime.config.options import ChannelOptions
 from realtime.config.reader import load
 from realtime.node.node import Node
 from realtime.operators.copies import LEASE, MAX_COPIES, MAX_MIRRORS
+from realtime.operators.following import Copied
 from realtime.operators.observer import NodeObserver
 from realtime.operators.questions import AskMirror, Copy, MirrorAnswer
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.tools import tail
 from tests.conftest import connection_token
 from tests.server import SECRET
 from tests.unit.node.node_parts import PLAIN, Connection, publish, subscribe
@@ -242,3 +246,20 @@ async def test_what_cannot_be_copied_is_logged_and_delivered(
     connection = await talk(site, "17")
     assert connection.reply(3) == {"id": 3, "result": {}}
     assert f"Could not copy a frame of client {connection.client.id}" in caplog.messages
+
+
+async def test_change_of_a_map_is_shown_with_its_key(node: Node, clock: Clock) -> None:
+    await ask(node, channels="*")
+    assert node.observer.published is not None
+    for removed in (False, True):
+        change = Publication(NOTHING, key="a\x1b", removed=removed)
+        node.observer.published("seats", change, StreamPosition(1, "E"))
+
+    [put, removal] = [
+        tail._answer(Copied("n", copy)) for copy in (await ask(node, channels="*")).copies
+    ]
+
+    assert put.text.split(maxsplit=1)[1] == "seats a\\x1b null"
+    assert removal.text.split(maxsplit=1)[1] == "seats a\\x1b removed null"
+    assert isinstance(removal.value, dict)
+    assert (removal.value["key"], removal.value["removed"]) == ("a\x1b", True)
