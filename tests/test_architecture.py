@@ -50,6 +50,7 @@ ROOMS = (
     "realtime.clients.commands",
     "realtime.operators.explaining",
     "realtime.clients",
+    "realtime.server_api.maps",
     "realtime.server_api.queries",
     "realtime.server_api.listening",
     "realtime.server_api.blocks",

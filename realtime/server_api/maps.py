@@ -43,7 +43,7 @@ class MapEntry(NamedTuple):
     """The client that put it, if one did."""
 
 
-class MapChange(NamedTuple):
+class MapResult(NamedTuple):
     """What became of a put or of a removal."""
 
     kept: bool
@@ -70,7 +70,7 @@ class Map:
     def __repr__(self) -> str:
         return f"<Map {self.channel}>"
 
-    def put(self, key: str, data: object, **options: Unpack[PutOptions]) -> MapChange | None:
+    def put(self, key: str, data: object, **options: Unpack[PutOptions]) -> MapResult | None:
         """Set the data of a key, and send the change to the subscribers.
 
         Inside a transaction it goes out after the commit, as `publish` does.
@@ -97,13 +97,13 @@ class Map:
 
     async def aput(
         self, key: str, data: object, **options: Unpack[AsyncPutOptions]
-    ) -> MapChange | None:
+    ) -> MapResult | None:
         """Set the data of a key. Async version of `put`, always at once."""
         delivery = delivery_of(options, AsyncPutOptions)
         new = change(self.channel, key, to_payload(data), options)
         return _change((await asend(new, delivery))[0])
 
-    def remove(self, key: str, **options: Unpack[RemoveOptions]) -> MapChange | None:
+    def remove(self, key: str, **options: Unpack[RemoveOptions]) -> MapResult | None:
         """Remove a key, and send the change to the subscribers.
 
         Args:
@@ -120,7 +120,7 @@ class Map:
         delivery = delivery_of(options, RemoveOptions)
         return _change(send(change(self.channel, key, None, options), delivery, "Map.aremove")[0])
 
-    async def aremove(self, key: str, **options: Unpack[AsyncRemoveOptions]) -> MapChange | None:
+    async def aremove(self, key: str, **options: Unpack[AsyncRemoveOptions]) -> MapResult | None:
         """Remove a key. Async version of `remove`, always at once."""
         delivery = delivery_of(options, AsyncRemoveOptions)
         return _change((await asend(change(self.channel, key, None, options), delivery))[0])
@@ -195,13 +195,13 @@ def map(channel: str) -> Map:  # noqa: A001, as `realtime.map`
     return Map(channel)
 
 
-def _change(outcome: Published) -> MapChange | None:
+def _change(outcome: Published) -> MapResult | None:
     if outcome is UNKNOWN:
         return None
     position, current = position_of(outcome), None
     if outcome.current is not None:
         current = _entry(outcome.current, "" if position is None else position.epoch)
-    return MapChange(outcome.kept, position, outcome.reason, current)
+    return MapResult(outcome.kept, position, outcome.reason, current)
 
 
 def _only(page: Page) -> MapEntry | None:

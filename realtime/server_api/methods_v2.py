@@ -5,38 +5,30 @@ docs/protocol.md, 6.8.
 
 from __future__ import annotations
 
-import base64
-import binascii
 import fnmatch
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
-from msgspec import Raw, Struct
-from msgspec.structs import replace
+from msgspec import Struct
 
 from realtime import payload
 from realtime.channel_rules import check_channel
 from realtime.cluster.control import RefreshSome, SubscribeSome
-from realtime.cluster.member import NOTHING, Member, NewPublication
+from realtime.cluster.member import Member, NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Published
-from realtime.engine.maps import KeyMode
 from realtime.engine.nodes import NodeStatus
-from realtime.engine.once import Once
-from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
-from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound, NotAvailable
+from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound
 from realtime.payload import Payload
 from realtime.protocol.json_shapes import client_info
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import (
-    ABSENT,
-    UINT64_MAX,
     PresenceStatsResult,
-    StreamPosition,
 )
-from realtime.server_api import operations, params_v2, results
+from realtime.server_api import map_methods, operations, params_v2, results
+from realtime.server_api.params_read import data_of, new_of, payload_of, position_of
 
 P = TypeVar("P", bound=Struct)
 R = TypeVar("R", bound=Struct)
@@ -47,8 +39,6 @@ _DONE = results.Done()
 PAST = 1.0
 """Unix seconds of a moment that has passed, for every clock."""
 
-PAGE = 100
-"""Entries of a map in an answer, where the request has no limit."""
 MAX_PATTERN = 255
 """Characters of a pattern of channel names."""
 
@@ -73,19 +63,19 @@ class Row(NamedTuple, Generic[P, R]):
 async def _publish(member: Member, params: params_v2.Publish) -> results.Published:
     channel = params.channel or ""
     check_channel(channel, member.config)  # before the data
-    published = await operations.publish(member, _new(channel, _data(params), params))
+    published = await operations.publish(member, new_of(channel, data_of(params), params))
     return _published(published, params)
 
 
 async def _broadcast(member: Member, params: params_v2.Broadcast) -> results.BroadcastResult:
     if not params.channels:
         raise BadRequest
-    data = _data(params)
+    data = data_of(params)
     refused: list[Error | None] = []
     ready: list[tuple[NewPublication, ChannelOptions]] = []
     for channel in params.channels:
         try:
-            new = _new(channel, data, params)
+            new = new_of(channel, data, params)
             ready.append((new, operations.check_new(new, member.config)))
             refused.append(None)
         except Error as error:
@@ -112,127 +102,6 @@ def _published(outcome: Published, params: params_v2.Data) -> results.Published:
     return results.Published(outcome.position.offset, outcome.position.epoch, kept)
 
 
-def _new(channel: str, data: Payload, params: params_v2.Data) -> NewPublication:
-    return NewPublication(
-        channel,
-        data,
-        params.tags or None,
-        Once(params.idempotency_key) if params.idempotency_key else None,
-        bool(params.skip_history),
-        _version(params),
-        None if params.expect is None else _stream_position(params.expect),
-    )
-
-
-def _version(params: params_v2.Data) -> Version | None:
-    number, epoch = params.version or 0, params.version_epoch or ""
-    if number > UINT64_MAX or len(epoch) > MAX_EPOCH_LENGTH:
-        raise BadRequest
-    return Version(number, epoch) if number else None
-
-
-def _data(params: params_v2.Data) -> Payload:
-    """Return the data to publish.
-
-    Raises:
-        BadRequest: they are absent or not JSON.
-    """
-    data = _payload(params.data, params.b64data)
-    if data is None:
-        raise BadRequest
-    return data
-
-
-def _payload(value: Raw, base64_value: str | None = None) -> Payload | None:
-    """Return a value as a payload; None where it is absent. The one in Base64 comes first.
-
-    Raises:
-        BadRequest: it is not JSON, or not Base64.
-    """
-    try:
-        if base64_value:
-            return payload.check(base64.b64decode(base64_value, validate=True))
-        return None if value == ABSENT else payload.check(bytes(value))
-    except (ValueError, binascii.Error):
-        raise BadRequest from None
-
-
-# maps
-
-
-async def _map_publish(member: Member, params: params_v2.MapPublish) -> results.MapChangeResult:
-    channel = params.channel or ""
-    check_channel(channel, member.config)
-    new = replace(
-        _new(channel, _data(params), params),
-        key=_key(params),
-        key_mode=cast(KeyMode, params.key_mode or ""),
-        ttl=params.ttl,
-    )
-    return results.MapChangeResult.of(await operations.publish(member, new))
-
-
-async def _map_remove(member: Member, params: params_v2.MapRemove) -> results.MapChangeResult:
-    new = NewPublication(
-        params.channel or "",
-        NOTHING,
-        params.tags or None,
-        Once(params.idempotency_key) if params.idempotency_key else None,
-        expect=None if params.expect is None else _stream_position(params.expect),
-        key=_key(params),
-        removed=True,
-    )
-    return results.MapChangeResult.of(await operations.publish(member, new))
-
-
-def _key(params: params_v2.MapPublish | params_v2.MapRemove) -> str:
-    if not params.key:
-        raise BadRequest
-    return params.key
-
-
-async def _map_read_state(
-    member: Member, params: params_v2.MapReadState
-) -> results.MapReadStateResult:
-    channel = params.channel or ""
-    if params.key:
-        page = await operations.map_get(member, channel, params.key)
-    else:
-        limit = params.limit or PAGE
-        page = await operations.map_page(member, channel, params.cursor or "", limit)
-    entries = [results.KeptPublication.of(each) for each in page.entries]
-    return results.MapReadStateResult(
-        entries, page.position.offset, page.position.epoch, page.cursor
-    )
-
-
-async def _map_read_stream(
-    member: Member, params: params_v2.MapReadStream
-) -> results.MapReadStreamResult:
-    channel = params.channel or ""
-    if not check_channel(channel, member.config).map:
-        raise NotAvailable
-    since = None
-    if params.since_offset or params.since_epoch:
-        since = _stream_position(params_v2.Position(params.since_offset, params.since_epoch))
-    found = await operations.history(
-        member, channel, limit=params.limit or 0, since=since, reverse=bool(params.reverse)
-    )
-    assert found.position is not None
-    entries = [results.KeptPublication.of(each) for each in found.publications]
-    return results.MapReadStreamResult(entries, found.position.offset, found.position.epoch)
-
-
-async def _map_stats(member: Member, params: params_v2.Channel) -> results.MapStatsResult:
-    page = await operations.map_page(member, params.channel or "", limit=0)
-    return results.MapStatsResult(page.size)
-
-
-async def _map_clear(member: Member, params: params_v2.Channel) -> results.Done:
-    await operations.map_clear(member, params.channel or "")
-    return _DONE
-
-
 # connections
 
 
@@ -242,10 +111,10 @@ async def _subscribe(member: Member, params: params_v2.Subscribe) -> results.Don
         channel=params.channel or "",
         client=params.client or "",
         session=params.session or "",
-        info=_text(_payload(params.info, params.b64info)),
-        data=_text(_payload(params.data, params.b64data)),
+        info=_text(payload_of(params.info, params.b64info)),
+        data=_text(payload_of(params.data, params.b64data)),
         expires_at=params.expire_at or None,
-        since=None if params.recover_since is None else _stream_position(params.recover_since),
+        since=None if params.recover_since is None else position_of(params.recover_since),
         overrides=_overrides(params.override) or None,
     )
     await operations.subscribe(member, message)
@@ -299,7 +168,7 @@ async def _refresh(member: Member, params: params_v2.Refresh) -> results.Done:
         client=params.client or "",
         session=params.session or "",
         expires_at=PAST if params.expired else params.expire_at or None,
-        info=_text(_payload(params.info)),
+        info=_text(payload_of(params.info)),
     )
     await operations.refresh(member, message)
     return _DONE
@@ -334,15 +203,8 @@ async def _presence_stats(member: Member, params: params_v2.Channel) -> Presence
     return await operations.presence_stats(member, params.channel or "")
 
 
-def _stream_position(position: params_v2.Position) -> StreamPosition:
-    offset = position.offset or 0
-    if offset > UINT64_MAX:
-        raise BadRequest
-    return StreamPosition(offset, position.epoch or "")
-
-
 async def _history(member: Member, params: params_v2.History) -> results.HistoryResult:
-    since = None if params.since is None else _stream_position(params.since)
+    since = None if params.since is None else position_of(params.since)
     result = await operations.history(
         member,
         params.channel or "",
@@ -413,17 +275,22 @@ METHODS: dict[str, Row[Any, Any]] = {
     for each in (
         row("publish", params_v2.Publish, _publish, results.Published),
         row("broadcast", params_v2.Broadcast, _broadcast, results.BroadcastResult),
-        row("map_publish", params_v2.MapPublish, _map_publish, results.MapChangeResult),
-        row("map_remove", params_v2.MapRemove, _map_remove, results.MapChangeResult),
-        row("map_read_state", params_v2.MapReadState, _map_read_state, results.MapReadStateResult),
+        row("map_publish", params_v2.MapPublish, map_methods.map_publish, results.MapChangeResult),
+        row("map_remove", params_v2.MapRemove, map_methods.map_remove, results.MapChangeResult),
+        row(
+            "map_read_state",
+            params_v2.MapReadState,
+            map_methods.map_read_state,
+            results.MapReadStateResult,
+        ),
         row(
             "map_read_stream",
             params_v2.MapReadStream,
-            _map_read_stream,
+            map_methods.map_read_stream,
             results.MapReadStreamResult,
         ),
-        row("map_stats", params_v2.Channel, _map_stats, results.MapStatsResult),
-        row("map_clear", params_v2.Channel, _map_clear, results.Done),
+        row("map_stats", params_v2.Channel, map_methods.map_stats, results.MapStatsResult),
+        row("map_clear", params_v2.Channel, map_methods.map_clear, results.Done),
         row("subscribe", params_v2.Subscribe, _subscribe, results.Done),
         row("unsubscribe", params_v2.Unsubscribe, _unsubscribe, results.Sent),
         row("disconnect", params_v2.DisconnectUser, _disconnect, results.Sent),

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 import realtime
-from realtime import MapChange
+from realtime import MapResult
 from realtime.errors import BadRequest, NamespaceNotFound, NotServing
 from realtime.testing import Published, TestService, capture
 
@@ -120,7 +120,7 @@ def test_changes_of_a_map_are_answered_and_those_that_are_made_are_captured(
 ) -> None:
     seats = realtime.map("seats:1")
 
-    def put(key: str, data: object, **options: Any) -> MapChange:
+    def put(key: str, data: object, **options: Any) -> MapResult:
         change = seats.put(key, data, **options)
         assert change is not None
         return change

@@ -11,7 +11,7 @@ import pytest
 from django.db import transaction
 
 import realtime
-from realtime import Map, MapChange, MapEntry, Position
+from realtime import Map, MapEntry, MapResult, Position
 from realtime.cluster.member import Member
 from realtime.errors import BadRequest, NotAnObject, NotAvailable
 from realtime.server_api import methods, methods_v2
@@ -55,7 +55,7 @@ def seats() -> Map:
     return realtime.map("seats")
 
 
-def made(change: MapChange | None) -> MapChange:
+def made(change: MapResult | None) -> MapResult:
     assert change is not None
     return change
 
@@ -82,7 +82,7 @@ def test_map_has_the_newest_data_of_each_key(seats: Map) -> None:
     again = made(seats.put("a", {"user": 3}))
 
     assert last.position is not None
-    assert first == MapChange(True, Position(1, last.position.epoch), "", None)
+    assert first == MapResult(True, Position(1, last.position.epoch), "", None)
     assert items(seats) == {"a": {"user": 3}, "b": {"user": 2}}
     entry = seats.get("a")
     assert entry is not None
