@@ -120,10 +120,12 @@ class Scene:
             return False
         self._busy.add(name)
         try:
-            method, params = "map_remove", {"channel": channel, "key": key}
+            method = "map_remove"
+            params: dict[str, Any] = {"channel": channel, "key": key}
             if not how.pop("removed", False):
                 self._values[name] = self._values.get(name, 0) + 1
-                method, params = "map_publish", params | {"data": self._values[name]} | how
+                method = "map_publish"
+                params |= {"data": self._values[name]} | how
             url = f"{random.choice(self.servers).address}/api/{method}"
             answer = await http.post(url, json=params, headers={"X-API-Key": API_KEY})
             self.puts += 1
