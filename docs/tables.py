@@ -140,7 +140,7 @@ _LATER = {name for names in TOGETHER.values() for name in names[1:]}
 
 
 def _default(option: Field[Any]) -> str:
-    words = {"True": "on", "False": "off", "None": "not set", "": "empty"}
+    words = {"True": "on", "False": "off", "None": "not set", "": "empty", "()": "empty"}
     text = str(option.default)
     return words.get(text, f"`{text}`")
 

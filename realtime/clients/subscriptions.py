@@ -231,10 +231,12 @@ class ClientSubscriptions:
         session = self._session
         if session.closing:
             return
-        subscription = session.subscriptions.get(channel)
-        if (waiting := self.waiting.get(channel)) is not None:
-            subscription = waiting.subscription
-        if subscription is None or not session.ends_alone(subscription):
+        pending = session.pending.get(channel)
+        subscription = pending.subscription if pending else session.subscriptions.get(channel)
+        if subscription is None or not (subscription.positioned or subscription.is_map):
+            return  # it misses nothing that the client counts on
+        is_made = pending is None or channel in self.waiting
+        if not (is_made and session.ends_alone(subscription)):
             self._client.close(DisconnectInsufficientState())
         elif not subscription.ending:
             self._node.spawn(self._end(channel, INSUFFICIENT_STATE))

@@ -70,29 +70,26 @@ def _check_leave_delay(where: str, options: ChannelOptions) -> Found:
         )
 
 
-@of_the_service("E056")
+@of_the_service(
+    "E056",
+    'It needs map "recoverable" or "ephemeral", map_key "client" or "user", and neither map_publish'
+    " nor map_remove_on_unsubscribe.",
+)
 def _check_presence_maps(config: Config) -> Found:
-    for where, options in {"": config.channel, **config.namespaces}.items():
-        if options.presence_maps and not options.presence:
-            yield (
-                f"presence_maps of {where or 'the top level'} needs presence.",
-                "Set presence to true: the maps are refreshed with it.",
-            )
-        for name in options.presence_maps:
-            shown = config.namespaces.get(name)
-            if (
-                shown is None
-                or shown.map not in ("ephemeral", "recoverable")
-                or shown.map_key not in ("client", "user")
-                or shown.map_publish
-                or shown.map_remove_on_unsubscribe
-                or not config.channel_namespace_boundary
-            ):
-                yield (
-                    f"presence_maps names {name!r}, which is no namespace of presence maps.",
-                    'It needs map "recoverable" or "ephemeral", map_key "client" or "user",'
-                    " and neither map_publish nor map_remove_on_unsubscribe.",
-                )
+    named = {
+        name for o in (config.channel, *config.namespaces.values()) for name in o.presence_maps
+    }
+    for name in sorted(named):
+        shown = config.options_of_namespace(name) if config.channel_namespace_boundary else None
+        if (
+            shown is None
+            or not name
+            or shown.map not in ("ephemeral", "recoverable")
+            or not shown.map_key
+            or shown.map_publish
+            or shown.map_remove_on_unsubscribe
+        ):
+            yield f"presence_maps names {name!r}, which is no namespace of presence maps."
 
 
 @of_channels("E057")
