@@ -45,6 +45,6 @@ def test_every_kind_of_hook_is_documented() -> None:
     kinds = [name for name in hooks.__all__ if name.islower()]
     page = (ROOT / "docs" / "hooks.md").read_text()
     of_answers = {"answer_end", "answer_stop"}
-    of_clients = {"connect", "refresh", "info", "subscribe", "publish", "rpc", "message"}
+    of_clients = {"connect", "refresh", "info", "subscribe", "publish", "map_put", "rpc", "message"}
     assert of_answers | of_clients == set(kinds)
     assert [kind for kind in kinds if f"| `@hooks.{kind}" not in page] == []

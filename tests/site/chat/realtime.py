@@ -88,6 +88,13 @@ def members(request):
     return sorted(user.get_username() for user in group.user_set.all())
 
 
+@hooks.map_put("lobby:{pk}")
+def take_seat(request):
+    if request.removed:
+        return request.key.startswith(f"{request.user}:")
+    return hooks.Put(f"{request.user}:{request.key}", request.data)
+
+
 @hooks.message
 def seen(request):
     realtime.publish(f"seen#{request.user}", request.data)
