@@ -68,6 +68,7 @@ from realtime.node.node import Node
 from realtime.node.outbox import ClientOutbox
 from realtime.node.subscriber import Subscriber
 from realtime.payload import Payload
+from realtime.protocol import deltas
 from realtime.protocol.messages import (
     INSUFFICIENT_STATE,
     SERVER_UNSUBSCRIBE,
@@ -311,11 +312,15 @@ class Subscribing:
     """Goes to the client with the result."""
     tags_filter: TagsFilter | None = None
     """The client gets only what passes this; set it before `prepare`."""
+    delta: bool = False
+    """Whether the client takes deltas; never together with a filter."""
     _recovered: Recovered | None = None
     _held: bool = False
     """Whether the client is in the feed, or on its way there, and not live."""
     _kept: Sequence[Publication] = ()
     """Publications for the client that are not in the result."""
+    _last: Publication | None = None
+    """The newest publication that the client has, with the result."""
 
     def __post_init__(self) -> None:
         # the owner forgets its client when the connection has ended, which may be before this block
@@ -408,7 +413,8 @@ class Subscribing:
         positioned = self._subscription.positioned
         kept = [each for each in held if not (positioned and each.offset)]
         self._kept = recovery.passing(kept, self.tags_filter)
-        feed.release(self._client, self.tags_filter)
+        base = self._kept[-1] if self._kept else self._last
+        feed.release(self._client, self.tags_filter, delta=self.delta, base=base)
         self._held = False
         del self._session.pending[channel]
         self._session.subscriptions[channel] = self._subscription
@@ -423,6 +429,7 @@ class Subscribing:
             positioned=subscription.positioned,
             position=top if subscription.positioned else None,
             was_recovering=since is not None,
+            delta=self.delta,
         )
         if self._recovered is None or since is None or self._pending.unsubscribed:
             return result
@@ -437,12 +444,19 @@ class Subscribing:
             merged = recovery.newest_only(merged)
         elif self._subscription.options.join_on_read:
             merged = merged._replace(publications=joining.join(merged.publications))
-        if not self._fits(merged.publications):
+        publications = tuple(map(self._encoded, merged.publications))
+        if not self._fits(publications):
             # were it sent, the client could be slow at every return, because of the same backlog
             return result
+        if merged.recovered and publications:
+            self._last = merged.publications[-1]
         return msgspec.structs.replace(
-            result, publications=merged.publications, recovered=merged.recovered
+            result, publications=publications, recovered=merged.recovered
         )
+
+    def _encoded(self, publication: Publication) -> Publication:
+        """Return a publication as this subscription gets it whole."""
+        return deltas.since(None, publication, self._client.codec) if self.delta else publication
 
     def _fits(self, publications: Sequence[Publication]) -> bool:
         """Return whether recovery may send so much, and reserve the room for it if so."""
@@ -470,7 +484,7 @@ class Subscribing:
         """
         client = self._client
         for publication in self._kept:
-            client.push(client.codec.publication(self._channel, publication))
+            client.push(client.codec.publication(self._channel, self._encoded(publication)))
 
     async def join(self) -> None:
         """Publish the join. If the server has unsubscribed the client, tell it so instead."""

@@ -61,6 +61,7 @@ class SubscribeShape(Struct, omit_defaults=True, kw_only=True, gc=False):
     positioned: bool = False
     data: Raw | None = None
     was_recovering: bool = False
+    delta: bool = False
 
 
 class ConnectShape(Struct, omit_defaults=True, kw_only=True, gc=False):

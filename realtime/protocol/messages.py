@@ -93,6 +93,8 @@ class SubscribeRequest(Struct):
     """Bits. 2: the client wants error 112 where its position cannot be recovered."""
     type: int = 0
     """The kind of subscription; this service has 0 only, a stream."""
+    delta: str = ""
+    """The format of deltas that the client takes; "" for none."""
 
 
 class ConnectRequest(Struct):
@@ -203,7 +205,7 @@ class Publication(Struct, frozen=True, gc=False):
     clock of the engine: Unix time in milliseconds; 0 where it is unknown, as on the way to
     subscribers. `traceparent` is the span in which it was published; "" without traces.
     `key`: only in a map, the key that it changes; `removed`: the change removes the key, and `data`
-    is null.
+    is null. `delta`: only for the codec, `data` is not JSON but a delta, see `deltas`.
     """
 
     data: Payload
@@ -215,6 +217,7 @@ class Publication(Struct, frozen=True, gc=False):
     traceparent: str = ""
     key: str = ""
     removed: bool = False
+    delta: bool = False
 
 
 class UnsubscribeReason(NamedTuple):
@@ -257,6 +260,8 @@ class SubscribeResult(Struct, frozen=True):
     """Whether the client asked for recovery."""
     data: Payload | None = None
     """For the client."""
+    delta: bool = False
+    """Whether the client gets deltas; `publications` are as `deltas.since` returns them."""
 
 
 class ConnectResult(Struct, frozen=True):

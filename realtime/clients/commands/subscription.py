@@ -78,6 +78,8 @@ async def subscribe(client: Client, command: Command) -> None:
         expires_at, subscribing.data = await decide(client, attempt, subscription)
         if request.tags_filter is not None:
             subscribing.tags_filter = _tags_filter(client, options, request.tags_filter)
+        elif not options.map:
+            subscribing.delta = request.delta in options.allowed_delta_types
         client.session.grant(subscription, request)
         if client.is_closing():
             return

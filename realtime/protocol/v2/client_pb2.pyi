@@ -257,7 +257,7 @@ class ClientInfo(_message.Message):
     def __init__(self, user: _Optional[str] = ..., client: _Optional[str] = ..., conn_info: _Optional[bytes] = ..., chan_info: _Optional[bytes] = ...) -> None: ...
 
 class Publication(_message.Message):
-    __slots__ = ("data", "info", "offset", "tags")
+    __slots__ = ("data", "info", "offset", "tags", "delta")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -269,11 +269,13 @@ class Publication(_message.Message):
     INFO_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     info: ClientInfo
     offset: int
     tags: _containers.ScalarMap[str, str]
-    def __init__(self, data: _Optional[bytes] = ..., info: _Optional[_Union[ClientInfo, _Mapping]] = ..., offset: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    delta: bool
+    def __init__(self, data: _Optional[bytes] = ..., info: _Optional[_Union[ClientInfo, _Mapping]] = ..., offset: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., delta: bool = ...) -> None: ...
 
 class Join(_message.Message):
     __slots__ = ("info",)
@@ -359,7 +361,7 @@ class ConnectResult(_message.Message):
     def __init__(self, client: _Optional[str] = ..., version: _Optional[str] = ..., expires: bool = ..., ttl: _Optional[int] = ..., data: _Optional[bytes] = ..., subs: _Optional[_Mapping[str, SubscribeResult]] = ..., ping: _Optional[int] = ..., pong: bool = ..., session: _Optional[str] = ..., node: _Optional[str] = ..., time: _Optional[int] = ...) -> None: ...
 
 class SubscribeResult(_message.Message):
-    __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering")
+    __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering", "delta")
     EXPIRES_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     RECOVERABLE_FIELD_NUMBER: _ClassVar[int]
@@ -370,6 +372,7 @@ class SubscribeResult(_message.Message):
     POSITIONED_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     WAS_RECOVERING_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
     expires: bool
     ttl: int
     recoverable: bool
@@ -380,7 +383,8 @@ class SubscribeResult(_message.Message):
     positioned: bool
     data: bytes
     was_recovering: bool
-    def __init__(self, expires: bool = ..., ttl: _Optional[int] = ..., recoverable: bool = ..., epoch: _Optional[str] = ..., publications: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ..., recovered: bool = ..., offset: _Optional[int] = ..., positioned: bool = ..., data: _Optional[bytes] = ..., was_recovering: bool = ...) -> None: ...
+    delta: bool
+    def __init__(self, expires: bool = ..., ttl: _Optional[int] = ..., recoverable: bool = ..., epoch: _Optional[str] = ..., publications: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ..., recovered: bool = ..., offset: _Optional[int] = ..., positioned: bool = ..., data: _Optional[bytes] = ..., was_recovering: bool = ..., delta: bool = ...) -> None: ...
 
 class RefreshResult(_message.Message):
     __slots__ = ("expires", "ttl")

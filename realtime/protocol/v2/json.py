@@ -111,7 +111,7 @@ class JSONCodec(SecondGeneration):
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
         # joined, because that takes half the time of a format
-        if publication.offset == 0 and publication.info is None and not publication.tags:
+        if not (publication.offset or publication.info or publication.tags or publication.delta):
             return b"".join(
                 (
                     self._open_channel,
@@ -132,6 +132,7 @@ class JSONCodec(SecondGeneration):
                 b',"info":%b' % escape(_encode(client_info(info))) if info is not None else b"",
                 b',"offset":%d' % offset if offset else b"",
                 b',"tags":%b' % escape(_encode(dict(sorted(tags.items())))) if tags else b"",
+                b',"delta":true' if publication.delta else b"",
                 self._close_publication,
             )
         )
@@ -225,6 +226,7 @@ def _subscribe_result(result: SubscribeResult) -> SubscribeShape:
         positioned=result.positioned,
         data=optional(result.data),
         was_recovering=result.was_recovering,
+        delta=result.delta,
     )
     if result.position is not None:
         shape.epoch = result.position.epoch

@@ -146,6 +146,7 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
         _tags_filter(bytes(sub.tf)) if is_given(sub.tf) else None,
         sub.flag or 0,
         sub.type or 0,
+        sub.delta or "",
     )
 
 

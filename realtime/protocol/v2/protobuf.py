@@ -88,7 +88,7 @@ def _fill_connect_result(message: client_pb2.ConnectResult, result: ConnectResul
 def _fill_subscribe_result(message: client_pb2.SubscribeResult, result: SubscribeResult) -> None:
     message.expires, message.ttl = result.expires, result.ttl
     message.recoverable, message.positioned = result.recoverable, result.positioned
-    message.was_recovering = result.was_recovering
+    message.was_recovering, message.delta = result.was_recovering, result.delta
     message.data = raw(result.data)
     if result.position is not None:
         message.epoch, message.offset = result.position.epoch, subscribe_offset(result)
@@ -105,6 +105,8 @@ def _fill_publication(message: client_pb2.Publication, publication: Publication)
         fill_info(message.info, publication.info)
     if publication.tags:
         message.tags.update(publication.tags)
+    if publication.delta:
+        message.delta = True
 
 
 def fill_info(message: Any, info: ClientInfo) -> None:
@@ -202,6 +204,7 @@ def _from_wire(message: client_pb2.SubscribeRequest) -> SubscribeRequest:
         _filter_node(message.tf) if message.HasField("tf") else None,
         message.flag,
         message.type,
+        message.delta,
     )
 
 

@@ -177,7 +177,17 @@ REQUESTS: list[tuple[str, Request]] = [
         '"data":[],"positioned":true,"recoverable":true,"join_leave":true,"delta":"fossil",'
         '"flag":3,"type":1,"phase":2,"cursor":"c","limit":5,"asc":true}',
         SubscribeRequest(
-            "a", "t", StreamPosition(2**64 - 1, "E"), Raw(b"[]"), True, True, True, None, 3, 1
+            "a",
+            "t",
+            StreamPosition(2**64 - 1, "E"),
+            Raw(b"[]"),
+            True,
+            True,
+            True,
+            None,
+            3,
+            1,
+            "fossil",
         ),
     ),
     (

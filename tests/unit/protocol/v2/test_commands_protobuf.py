@@ -169,6 +169,7 @@ REQUESTS: list[tuple[Message, Request]] = [
             FilterNode("and", nodes=(FilterNode("", "k", "in", "v", ("a", "b")),)),
             3,
             1,
+            "fossil",
         ),
     ),
     (pb.SubscribeRequest(offset=3, epoch="E"), SubscribeRequest("", "")),
