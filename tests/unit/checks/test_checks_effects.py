@@ -259,7 +259,8 @@ ELSEWHERE: Mapping[str, str] = {
 ALONE = frozenset(
     """
     publish presence join_leave server_side allow_subscribe_for_client allow_publish_for_client
-    allow_publish_for_subscriber allow_tags_filter channel_regex publication_data_format
+    allow_publish_for_subscriber allow_tags_filter allowed_delta_types channel_regex
+    publication_data_format
 
     answers_keep answers_max_size answers_per_user
     channel_max_length channel_private_prefix channel_user_boundary client_insecure
