@@ -330,17 +330,19 @@ class ChannelFeed:
             base: with `delta`, the last publication that it has; None: none yet.
         """
         del self._held[client]
-        followed = client.has_position(self.channel)
-        has_base = False
-        if delta:
-            self._bases = self._bases or {}
-            if base is not None:
-                has_base = self._bases.setdefault(followed, base).data == base.data
+        lane = self._followed if client.has_position(self.channel) else self._live
         if tags_filter is not None or delta:
+            has_base = delta and self._has_base(lane, base)
             self._grouped = self._grouped or {}
             self._grouped[client] = Group(client.codec, tags_filter, delta, has_base)
-        lane = self._followed if followed else self._live
         lane.setdefault(self._group(client), {})[client] = None
+
+    def _has_base(self, lane: Lane, base: Publication | None) -> bool:
+        """Return whether the next delta of a lane is one to the data of `base`."""
+        self._bases = self._bases or {}
+        if base is None:
+            return False
+        return self._bases.setdefault(lane is self._followed, base).data == base.data
 
     def leave(self, client: Subscriber, *, hears_leave: bool = True) -> None:
         """Hide a subscriber: its presence is about to be removed, and it with it.
@@ -438,17 +440,18 @@ class ChannelFeed:
             for client in clients:
                 client.push(message)
         if self._bases is not None:
-            self._bases[lane is self._followed] = publication
-            self._give_base(lane)
+            self._keep_base(publication, lane)
 
     def _encode_delta(self, publication: Publication, group: Group, lane: Lane) -> bytes:
         assert self._bases is not None
         base = self._bases[lane is self._followed] if group.has_base else None
         return encode(group.codec, self.channel, deltas.since(base, publication, group.codec))
 
-    def _give_base(self, lane: Lane) -> None:
-        """Move subscribers that got their first publication to those that take deltas next."""
+    def _keep_base(self, publication: Publication, lane: Lane) -> None:
+        """Make the next delta one to this publication, which all in the lane have now."""
         assert self._grouped is not None
+        assert self._bases is not None
+        self._bases[lane is self._followed] = publication
         for group in [each for each in lane if each.delta and not each.has_base]:
             clients, based = lane.pop(group), Group(group.codec, delta=True, has_base=True)
             lane.setdefault(based, {}).update(clients)

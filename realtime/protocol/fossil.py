@@ -28,6 +28,8 @@ _ANCHORS = (192, 24)
 _PLACES = (0.47, 0.29, 0.83)
 """Where they are taken from: odd parts, because changes often have equal distances."""
 _DEPTH = 6
+_END = 7
+"""Bytes of the checksum and its mark, at most."""
 _LEAST = 8
 """Shorter copies are inserted: a command is not shorter."""
 
@@ -36,18 +38,15 @@ def delta(base: bytes, text: bytes) -> bytes | None:
     """Return what makes a text of a base; None where the whole text is better."""
     if max(len(base), len(text)) > MAX_BYTES:
         return None
-    parts, left = [_number(len(text)), b"\n"], int(len(text) * WORTH)
+    parts = [_number(len(text)), b"\n"]
     for offset, part in _pieces(base, text, 0, _DEPTH):
         if offset is None:
             parts += (_number(len(part)), b":", part)
-            left -= len(part)
-            if left < 0:
-                return None
         else:
             parts += (_number(len(part)), b"@", _number(offset), b",")
-    parts += (_number(_checksum(text)), b";")
-    made = b"".join(parts)
-    return made if len(made) <= len(text) * WORTH else None
+    if sum(map(len, parts)) + _END > len(text) * WORTH:
+        return None
+    return b"".join((*parts, _number(_checksum(text)), b";"))
 
 
 def _pieces(
