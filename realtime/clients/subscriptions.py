@@ -71,6 +71,7 @@ from realtime.node.node import Node
 from realtime.node.outbox import ClientOutbox
 from realtime.node.subscriber import Subscriber
 from realtime.payload import Payload
+from realtime.protocol import deltas
 from realtime.protocol.messages import (
     INSUFFICIENT_STATE,
     SERVER_UNSUBSCRIBE,
@@ -343,11 +344,15 @@ class Subscribing:
     """Of a map whose entries the client reads."""
     _state: tuple[Publication, ...] = ()
     """The last page of the map."""
+    delta: bool = False
+    """Whether the client takes deltas; never together with a filter."""
     _recovered: Recovered | None = None
     _held: bool = False
     """Whether the client is in the feed, or on its way there, and not live."""
     _kept: Sequence[Publication] = ()
     """Publications for the client that are not in the result."""
+    _last: Publication | None = None
+    """The newest publication that the client has, with the result."""
 
     def __post_init__(self) -> None:
         # the owner forgets its client when the connection has ended, which may be before this block
@@ -490,7 +495,8 @@ class Subscribing:
         positioned = self.subscription.positioned
         kept = [each for each in held if not (positioned and each.offset)]
         self._kept = recovery.passing(kept, self.tags_filter)
-        feed.release(self._client, self.tags_filter)
+        base = self._kept[-1] if self._kept else self._last
+        feed.release(self._client, self.tags_filter, delta=self.delta, base=base)
         self._held = False
         del self._session.pending[channel]
         self._session.subscriptions[channel] = self.subscription
@@ -506,6 +512,7 @@ class Subscribing:
             position=top if subscription.positioned else None,
             was_recovering=self._since is not None,
             type=MAP if subscription.is_map else 0,
+            delta=self.delta,
         )
         if self._pending.unsubscribed or (self._recovered is None and self.pages is None):
             return result
@@ -534,7 +541,13 @@ class Subscribing:
             merged = recovery.newest_only(merged)
         elif self.subscription.options.join_on_read:
             merged = merged._replace(publications=joining.join(merged.publications))
-        return merged.publications, merged.recovered
+        if merged.recovered and merged.publications:
+            self._last = merged.publications[-1]
+        return tuple(map(self._encoded, merged.publications)), merged.recovered
+
+    def _encoded(self, publication: Publication) -> Publication:
+        """Return a publication as this subscription gets it whole."""
+        return deltas.since(None, publication, self._client.codec) if self.delta else publication
 
     def _fits(self, publications: Sequence[Publication]) -> bool:
         """Return whether recovery may send so much, and reserve the room for it if so."""
@@ -562,7 +575,7 @@ class Subscribing:
         """
         client = self._client
         for publication in self._kept:
-            client.push(client.codec.publication(self._channel, publication))
+            client.push(client.codec.publication(self._channel, self._encoded(publication)))
 
     async def join(self) -> None:
         """Publish the join. If the server has unsubscribed the client, tell it so instead."""

@@ -137,6 +137,12 @@ class ChannelOptions:
     allow_tags_filter: bool = option(
         False, "Clients may ask for publications with certain tags only."
     )
+    allowed_delta_types: tuple[str, ...] = option(
+        (),
+        "fossil: clients of the second generation may ask for deltas, which hold what changed since"
+        " the publication before.",
+        choices=("fossil",),
+    )
     channel_regex: str = option(
         "",
         "Regular expression for the part of a channel name after the namespace; empty: any ASCII"

@@ -42,8 +42,8 @@ def option(
         meaning: a sentence for the documentation and for hints.
         secret: keep the value out of the config's repr.
         least: for a number, its least value.
-        choices: for a string, the only values that it may have; empty: any. An option that is a
-            switch or a string may also be true or false.
+        choices: for a string or the strings of a list, the only values; empty: any. An option
+            that is a switch or a string may also be true or false.
         convert: turns other spellings of a value into the usual one, before its type is
             checked; returns everything else as it is.
     """

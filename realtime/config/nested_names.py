@@ -95,7 +95,7 @@ OPTIONS: Mapping[str, str] = {
 
 NOT_OFFERED = "this service does not offer it"
 _CHOSEN = "the service chooses it"
-_WHOLE = "publications are always sent whole"
+_DELTAS = "allowed_delta_types of the channel decides"
 _META_TTL = "redis_history_meta_ttl and memory_history_meta_ttl decide"
 
 UNUSED = by_name(
@@ -108,7 +108,7 @@ UNUSED = by_name(
         "commands of one connection always run in order": "client.concurrency",
         "a connection that begins has no meta": "client.proxy.connect.include_connection_meta",
         "signatures are always verified": "client.insecure_skip_token_signature_verify",
-        _WHOLE: "client.allowed_delta_types",
+        _DELTAS: "client.allowed_delta_types",
         _META_TTL: "channel.history_meta_ttl",
         _CHOSEN: " ".join(("engine.redis", *_TRANSPORTS)),
         "with uni_error_mode, the service chooses the status": (
@@ -149,15 +149,13 @@ CHANNEL_OPTIONS = frozenset(
 ) | frozenset(
     """
     presence join_leave history_size history_ttl channel_regex publication_data_format
-    auto_cache_recover
+    auto_cache_recover allowed_delta_types
     subscribe_proxy_enabled publish_proxy_enabled
     """.split()  # noqa: SIM905 - read as words
 )
 """Channel options that have the same name here."""
 
-CHANNEL_UNUSED = by_name(
-    {_META_TTL: "history_meta_ttl", _WHOLE: "allowed_delta_types delta_publish"}
-)
+CHANNEL_UNUSED = by_name({_META_TTL: "history_meta_ttl", _DELTAS: "delta_publish"})
 CHANNEL_UNSUPPORTED = by_name(
     {
         "there is one endpoint: write default": "subscribe_proxy_name publish_proxy_name",

@@ -244,11 +244,12 @@ def _strings(value: Any) -> Sequence[str]:
 
 
 def _broken_bound(option: Field[Any], value: object) -> str | None:
-    """Return the bound that a number breaks, or the choices that a string is none of, in words."""
+    """Return the bound that a number breaks, or the choices that a word is none of, in words."""
     if isinstance(value, bool):
         return None
     if choices := option.metadata["choices"]:
-        return None if value in choices else f"one of {', '.join(filter(None, choices))}"
+        known = all(each in choices for each in _strings(value))
+        return None if known else f"one of {', '.join(filter(None, choices))}"
     if not isinstance(value, int | float):
         return None
     least: float = option.metadata["least"]

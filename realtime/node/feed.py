@@ -36,6 +36,8 @@ Invariants:
   it is an observer, or it is leaving.
 - Only a listening subscriber gets joins and leaves.
 - When the stream is lost, subscribers with a position are cut off. All others go on.
+- A subscriber with deltas whose group has a base has received the newest publication of its lane,
+  and nothing after it.
 - An open feed with a subscriber that has a position has a follower. Only its follower calls
   `publish_followed`.
 """
@@ -54,6 +56,7 @@ from realtime.config.options import ChannelOptions
 from realtime.errors import EngineUnavailable
 from realtime.metrics import Deliveries
 from realtime.node.subscriber import Subscriber
+from realtime.protocol import deltas
 from realtime.protocol.codec import Codec
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.streams.follower import StreamFollower
@@ -77,7 +80,9 @@ class Group(Struct, frozen=True, gc=False):
     tags_filter: TagsFilter | None = None
     """They get only what passes this."""
     delta: bool = False
-    """Whether they take the difference to the publication before. No codec makes it yet."""
+    """Whether they take deltas."""
+    has_base: bool = False
+    """With `delta`: whether they have the publication before. Else they get the next one whole."""
 
 
 Lane: TypeAlias = dict[Group, dict[Subscriber, None]]
@@ -85,7 +90,10 @@ Lane: TypeAlias = dict[Group, dict[Subscriber, None]]
 
 
 class Encodings:
-    """The messages of the newest publication, each made once for the two lanes of a feed."""
+    """The messages of the newest publication, each made once for the two lanes of a feed.
+
+    Deltas are not among them: the lanes may differ in the publication before.
+    """
 
     __slots__ = ("_messages", "_publication")
 
@@ -93,30 +101,17 @@ class Encodings:
         self._publication: Publication | None = None
         self._messages: dict[Codec, bytes] = {}
 
-    def encode(
-        self,
-        codec: Codec,
-        channel: ChannelName,
-        publication: Publication,
-        previous: Publication | None = None,
-    ) -> bytes:
-        """Return the message of a publication. `previous`: the one before it, for a delta."""
+    def encode(self, codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
         if self._publication is not publication:
             self._publication = publication
             self._messages.clear()
         message = self._messages.get(codec)
         if message is None:
-            message = self._messages[codec] = encode(codec, channel, publication, previous)
+            message = self._messages[codec] = encode(codec, channel, publication)
         return message
 
 
-def encode(
-    codec: Codec,
-    channel: ChannelName,
-    publication: Publication,
-    previous: Publication | None = None,
-) -> bytes:
-    """Return the message of a publication. `previous`: the one before it, for a delta."""
+def encode(codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
     return codec.publication(channel, publication)
 
 
@@ -139,8 +134,10 @@ class ChannelFeed:
     """The live subscribers with a position."""
     _encodings: Encodings | None = None
     """None until there are subscribers of both kinds."""
-    _filtered: dict[Subscriber, Group] | None = None
-    """The live subscribers with a filter; None until there is one."""
+    _grouped: dict[Subscriber, Group] | None = None
+    """The live subscribers with a filter or deltas; None until there is one."""
+    _bases: dict[bool, Publication] | None = None
+    """The newest publication of each lane, True for the followed one; None without deltas."""
     _held: dict[Subscriber, list[Publication]] = field(default_factory=dict)
     _hidden: set[Subscriber] = field(default_factory=set)
     _listening: set[Subscriber] | None = None
@@ -288,7 +285,7 @@ class ChannelFeed:
         return client in self._held or any(client in lane.get(group, ()) for lane in self._lanes())
 
     def _group(self, client: Subscriber) -> Group:
-        group = None if self._filtered is None else self._filtered.get(client)
+        group = None if self._grouped is None else self._grouped.get(client)
         return group or Group(client.codec)
 
     @property
@@ -315,18 +312,37 @@ class ChannelFeed:
         """Return the publications kept back for a subscriber so far, in order of arrival."""
         return self._held.get(client, [])
 
-    def release(self, client: Subscriber, tags_filter: TagsFilter | None = None) -> None:
+    def release(
+        self,
+        client: Subscriber,
+        tags_filter: TagsFilter | None = None,
+        *,
+        delta: bool = False,
+        base: Publication | None = None,
+    ) -> None:
         """Make a held subscriber live: it gets what is published now, and passes its filter.
 
         With a position it has everything up to `position`, what was kept back for it included.
         Call it in the turn of the loop in which these were read.
+
+        Args:
+            delta: whether it takes deltas.
+            base: with `delta`, the last publication that it has; None: none yet.
         """
         del self._held[client]
-        if tags_filter is not None:
-            self._filtered = self._filtered or {}
-            self._filtered[client] = Group(client.codec, tags_filter)
         lane = self._followed if client.has_position(self.channel) else self._live
+        if tags_filter is not None or delta:
+            has_base = delta and self._has_base(lane, base)
+            self._grouped = self._grouped or {}
+            self._grouped[client] = Group(client.codec, tags_filter, delta, has_base)
         lane.setdefault(self._group(client), {})[client] = None
+
+    def _has_base(self, lane: Lane, base: Publication | None) -> bool:
+        """Return whether the next delta of a lane is one to the data of `base`."""
+        self._bases = self._bases or {}
+        if base is None:
+            return False
+        return self._bases.setdefault(lane is self._followed, base).data == base.data
 
     def leave(self, client: Subscriber, *, hears_leave: bool = True) -> None:
         """Hide a subscriber: its presence is about to be removed, and it with it.
@@ -352,8 +368,10 @@ class ChannelFeed:
                 del clients[client]
                 if not clients:
                     del lane[group]
-        if self._filtered is not None:
-            self._filtered.pop(client, None)
+        if self._grouped is not None:
+            self._grouped.pop(client, None)
+            if not self._grouped:
+                self._grouped = self._bases = None
 
     def cut_off(self) -> list[Subscriber]:
         """Stop delivering to the subscribers with a position, and return them.
@@ -417,10 +435,31 @@ class ChannelFeed:
                 or tags_filter.matches(publication.tags)
             ):
                 continue
-            message = make(group.codec, self.channel, publication)
+            message = (
+                self._encode_delta(publication, group, lane)
+                if group.delta
+                else make(group.codec, self.channel, publication)
+            )
             self.deliveries.count += len(clients)
             for client in clients:
                 client.push(message)
+        if self._bases is not None:
+            self._keep_base(publication, lane)
+
+    def _encode_delta(self, publication: Publication, group: Group, lane: Lane) -> bytes:
+        assert self._bases is not None
+        base = self._bases[lane is self._followed] if group.has_base else None
+        return encode(group.codec, self.channel, deltas.since(base, publication, group.codec))
+
+    def _keep_base(self, publication: Publication, lane: Lane) -> None:
+        """Make the next delta one to this publication, which all in the lane have now."""
+        assert self._grouped is not None
+        assert self._bases is not None
+        self._bases[lane is self._followed] = publication
+        for group in [each for each in lane if each.delta and not each.has_base]:
+            clients, based = lane.pop(group), Group(group.codec, delta=True, has_base=True)
+            lane.setdefault(based, {}).update(clients)
+            self._grouped.update(dict.fromkeys(clients, based))
 
     def broadcast(self, encode: Callable[[Codec], bytes]) -> None:
         """Push a join or leave to every live subscriber that listens, encoded once per codec.

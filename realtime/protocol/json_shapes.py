@@ -63,6 +63,7 @@ class SubscribeShape(Struct, omit_defaults=True, kw_only=True, gc=False):
     positioned: bool = False
     data: Raw | None = None
     was_recovering: bool = False
+    delta: bool = False
     type: int = 0
     phase: int = 0
     cursor: str = ""

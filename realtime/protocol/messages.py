@@ -94,13 +94,15 @@ class SubscribeRequest(Struct):
     type: int = 0
     """0: a stream, 1: a map."""
     position: StreamPosition | None = None
-    """Of a map, like all that follow. As `since`, also where the client asks for no recovery."""
+    """Of a map, as all up to `limit`. As `since`, also where the client asks for no recovery."""
     phase: int = 0
     """What the client asks for; see `clients.maps`."""
     cursor: str = ""
     """Where the page begins; "": the first page."""
     limit: int = 0
     """Entries of a page; 0: the service decides."""
+    delta: str = ""
+    """The format of deltas that the client takes; "" for none."""
 
 
 class ConnectRequest(Struct):
@@ -217,7 +219,7 @@ class Publication(Struct, frozen=True, gc=False):
     clock of the engine: Unix time in milliseconds; 0 where it is unknown, as on the way to
     subscribers. `traceparent` is the span in which it was published; "" without traces.
     `key`: only in a map, the key that it changes; `removed`: the change removes the key, and `data`
-    is null.
+    is null. `delta`: only for the codec, `data` is not JSON but a delta, see `deltas`.
     """
 
     data: Payload
@@ -229,6 +231,7 @@ class Publication(Struct, frozen=True, gc=False):
     traceparent: str = ""
     key: str = ""
     removed: bool = False
+    delta: bool = False
 
 
 class UnsubscribeReason(NamedTuple):
@@ -279,6 +282,8 @@ class SubscribeResult(Struct, frozen=True):
     """Where the next page begins; "": this is the last one."""
     state: tuple[Publication, ...] = ()
     """Entries of the map, by key."""
+    delta: bool = False
+    """Whether the client gets deltas; `publications` are as `deltas.since` returns them."""
 
 
 class ConnectResult(Struct, frozen=True):

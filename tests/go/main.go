@@ -36,6 +36,7 @@ type command struct {
 	Data    json.RawMessage `json:"data"`
 	Token   string          `json:"token"`
 	Limit   int32           `json:"limit"`
+	Delta   string          `json:"delta"`
 }
 
 type details map[string]any
@@ -105,10 +106,11 @@ func open(given arguments) *driver {
 	return d
 }
 
-func (d *driver) subscribe(channel string) error {
+func (d *driver) subscribe(channel, delta string) error {
 	subscription, err := d.client.NewSubscription(channel, centrifuge.SubscriptionConfig{
 		MinResubscribeDelay: shortestDelay,
 		MaxResubscribeDelay: longestDelay,
+		Delta:               centrifuge.DeltaType(delta),
 	})
 	if err != nil {
 		return err
@@ -142,7 +144,7 @@ func (d *driver) run(given command) (details, error) {
 	case "connect":
 		return details{}, d.client.Connect()
 	case "subscribe":
-		return details{}, d.subscribe(given.Channel)
+		return details{}, d.subscribe(given.Channel, given.Delta)
 	case "unsubscribe":
 		subscription, _ := d.client.GetSubscription(given.Channel)
 		return details{}, subscription.Unsubscribe()

@@ -113,6 +113,7 @@ export const ACTIONS = {
   history: (client, { channel, options }) => client.centrifuge.history(channel, options),
   rpc: (client, { method, data }) => client.centrifuge.rpc(method, client.payload(data)),
   send: (client, { data }) => client.centrifuge.send(client.payload(data)),
+  deltaStats: (client, { channel }) => client.of(channel).deltaStats(),
   socket: (client) => client.socket,
   answer: (client, { number, response }) => client.questions.get(number)(response),
 };

@@ -7,9 +7,28 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from typing import Any
 
-from centrifuge import Client
+from centrifuge import (
+    Client,
+    PublicationContext,
+    SubscribedContext,
+    SubscriptionEventHandler,
+)
 
 from tests.conftest import connection_token
+
+
+class SubscriptionEvents(SubscriptionEventHandler):
+    """Keeps what it is told."""
+
+    def __init__(self) -> None:
+        self.subscribed: asyncio.Queue[SubscribedContext] = asyncio.Queue()
+        self.published: asyncio.Queue[PublicationContext] = asyncio.Queue()
+
+    async def on_subscribed(self, ctx: SubscribedContext) -> None:
+        self.subscribed.put_nowait(ctx)
+
+    async def on_publication(self, ctx: PublicationContext) -> None:
+        self.published.put_nowait(ctx)
 
 
 @asynccontextmanager

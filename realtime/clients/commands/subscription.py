@@ -112,6 +112,8 @@ async def _ask(
     subscribing.expires_at, subscribing.data = await decide(client, attempt, subscription)
     if request.tags_filter is not None:
         subscribing.tags_filter = _tags_filter(client, attempt.options, request.tags_filter)
+    elif not attempt.options.map:
+        subscribing.delta = request.delta in attempt.options.allowed_delta_types
     client.session.grant(subscription, request)
     if request.type:
         subscription.follow_map()

@@ -269,7 +269,7 @@ class ClientInfo(_message.Message):
     def __init__(self, user: _Optional[str] = ..., client: _Optional[str] = ..., conn_info: _Optional[bytes] = ..., chan_info: _Optional[bytes] = ...) -> None: ...
 
 class Publication(_message.Message):
-    __slots__ = ("data", "info", "offset", "tags", "key", "removed")
+    __slots__ = ("data", "info", "offset", "tags", "delta", "key", "removed")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -281,15 +281,17 @@ class Publication(_message.Message):
     INFO_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
     KEY_FIELD_NUMBER: _ClassVar[int]
     REMOVED_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     info: ClientInfo
     offset: int
     tags: _containers.ScalarMap[str, str]
+    delta: bool
     key: str
     removed: bool
-    def __init__(self, data: _Optional[bytes] = ..., info: _Optional[_Union[ClientInfo, _Mapping]] = ..., offset: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., key: _Optional[str] = ..., removed: bool = ...) -> None: ...
+    def __init__(self, data: _Optional[bytes] = ..., info: _Optional[_Union[ClientInfo, _Mapping]] = ..., offset: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., delta: bool = ..., key: _Optional[str] = ..., removed: bool = ...) -> None: ...
 
 class Join(_message.Message):
     __slots__ = ("info",)
@@ -375,7 +377,7 @@ class ConnectResult(_message.Message):
     def __init__(self, client: _Optional[str] = ..., version: _Optional[str] = ..., expires: bool = ..., ttl: _Optional[int] = ..., data: _Optional[bytes] = ..., subs: _Optional[_Mapping[str, SubscribeResult]] = ..., ping: _Optional[int] = ..., pong: bool = ..., session: _Optional[str] = ..., node: _Optional[str] = ..., time: _Optional[int] = ...) -> None: ...
 
 class SubscribeResult(_message.Message):
-    __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering", "type", "phase", "cursor", "state")
+    __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering", "delta", "type", "phase", "cursor", "state")
     EXPIRES_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     RECOVERABLE_FIELD_NUMBER: _ClassVar[int]
@@ -386,6 +388,7 @@ class SubscribeResult(_message.Message):
     POSITIONED_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     WAS_RECOVERING_FIELD_NUMBER: _ClassVar[int]
+    DELTA_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
     PHASE_FIELD_NUMBER: _ClassVar[int]
     CURSOR_FIELD_NUMBER: _ClassVar[int]
@@ -400,11 +403,12 @@ class SubscribeResult(_message.Message):
     positioned: bool
     data: bytes
     was_recovering: bool
+    delta: bool
     type: int
     phase: int
     cursor: str
     state: _containers.RepeatedCompositeFieldContainer[Publication]
-    def __init__(self, expires: bool = ..., ttl: _Optional[int] = ..., recoverable: bool = ..., epoch: _Optional[str] = ..., publications: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ..., recovered: bool = ..., offset: _Optional[int] = ..., positioned: bool = ..., data: _Optional[bytes] = ..., was_recovering: bool = ..., type: _Optional[int] = ..., phase: _Optional[int] = ..., cursor: _Optional[str] = ..., state: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ...) -> None: ...
+    def __init__(self, expires: bool = ..., ttl: _Optional[int] = ..., recoverable: bool = ..., epoch: _Optional[str] = ..., publications: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ..., recovered: bool = ..., offset: _Optional[int] = ..., positioned: bool = ..., data: _Optional[bytes] = ..., was_recovering: bool = ..., delta: bool = ..., type: _Optional[int] = ..., phase: _Optional[int] = ..., cursor: _Optional[str] = ..., state: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ...) -> None: ...
 
 class RefreshResult(_message.Message):
     __slots__ = ("expires", "ttl")

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from realtime.errors import Disconnect, DisconnectBadRequest
+from realtime.protocol import deltas
 from realtime.protocol.codec import RequestDecoder
 from realtime.protocol.messages import Command, Method, Publication, SubscribeResult
 from realtime.protocol.v2 import client_pb2, codes
@@ -26,7 +27,6 @@ PONG = Command(0, Method.PONG, None)
 """A command without an ID that does not send anything."""
 
 _PING, _SEND = Method.PING, Method.SEND
-_DELTAS = ("", "fossil")
 
 
 def to_command(command_id: int, method: Method, params: bytes) -> Command:
@@ -46,12 +46,12 @@ def to_command(command_id: int, method: Method, params: bytes) -> Command:
 
 
 def check_delta(delta: str | None) -> None:
-    """Check that the kind of delta a client asks for exists. The service sends none.
+    """Check that the kind of delta a client asks for exists.
 
     Raises:
         DisconnectBadRequest: it does not exist.
     """
-    if delta and delta not in _DELTAS:
+    if delta and delta != deltas.TYPE:
         raise DisconnectBadRequest
 
 

@@ -111,7 +111,8 @@ class JSONCodec(SecondGeneration):
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
         # joined, because that takes half the time of a format
-        if not (publication.offset or publication.info or publication.tags or publication.key):
+        extra = publication.tags or publication.delta or publication.key
+        if not (publication.offset or publication.info or extra):
             return b"".join(
                 (
                     self._open_channel,
@@ -133,6 +134,7 @@ class JSONCodec(SecondGeneration):
                 b',"info":%b' % escape(_encode(client_info(info))) if info is not None else b"",
                 b',"offset":%d' % offset if offset else b"",
                 b',"tags":%b' % escape(_encode(dict(sorted(tags.items())))) if tags else b"",
+                b',"delta":true' if publication.delta else b"",
                 _change(key, publication.removed) if key else b"",
                 self._close_publication,
             )
@@ -231,6 +233,7 @@ def _subscribe_result(result: SubscribeResult) -> SubscribeShape:
         positioned=result.positioned,
         data=optional(result.data),
         was_recovering=result.was_recovering,
+        delta=result.delta,
         type=result.type,
         phase=result.phase,
         cursor=result.cursor,

@@ -153,6 +153,7 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
         sub.phase or 0,
         sub.cursor or "",
         sub.limit or 0,
+        sub.delta or "",
     )
 
 

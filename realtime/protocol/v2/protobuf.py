@@ -88,7 +88,7 @@ def _fill_connect_result(message: client_pb2.ConnectResult, result: ConnectResul
 def _fill_subscribe_result(message: client_pb2.SubscribeResult, result: SubscribeResult) -> None:
     message.expires, message.ttl = result.expires, result.ttl
     message.recoverable, message.positioned = result.recoverable, result.positioned
-    message.was_recovering = result.was_recovering
+    message.was_recovering, message.delta = result.was_recovering, result.delta
     message.data = raw(result.data)
     if result.position is not None:
         message.epoch, message.offset = result.position.epoch, subscribe_offset(result)
@@ -111,6 +111,8 @@ def _fill_publication(message: client_pb2.Publication, publication: Publication)
         message.tags.update(publication.tags)
     if publication.key:
         message.key, message.removed = publication.key, publication.removed
+    if publication.delta:
+        message.delta = True
 
 
 def fill_info(message: Any, info: ClientInfo) -> None:
@@ -213,6 +215,7 @@ def _from_wire(message: client_pb2.SubscribeRequest) -> SubscribeRequest:
         message.phase,
         message.cursor,
         message.limit,
+        message.delta,
     )
 
 

@@ -48,6 +48,13 @@ OPTIONS: dict[str, Any] = {
             "history_lifetime": 300,
             "force_recovery": True,
         },
+        {
+            "name": "deltas",
+            "allowed_delta_types": ["fossil"],
+            "history_size": 100,
+            "history_lifetime": 300,
+            "force_recovery": True,
+        },
         {"name": "asking", "history_size": KEPT, "history_lifetime": 300},
     ],
 }

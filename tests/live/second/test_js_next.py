@@ -108,7 +108,7 @@ async def test_a_filter_by_tags_holds_and_recovers(
 
 
 @both_formats
-async def test_deltas_are_declined(
+async def test_deltas_are_declined_where_the_channel_has_none(
     connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:
     client = await connect_next(build, through=proxy)

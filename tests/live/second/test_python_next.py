@@ -12,11 +12,9 @@ from centrifuge import (
     ClientEventHandler,
     ConnectedContext,
     PublicationContext,
-    SubscribedContext,
-    SubscriptionEventHandler,
 )
 
-from tests.live.python_client import python_client
+from tests.live.python_client import SubscriptionEvents, python_client
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -33,20 +31,6 @@ class ClientEvents(ClientEventHandler):
 
     async def on_connected(self, ctx: ConnectedContext) -> None:
         self.connected.put_nowait(ctx)
-
-
-class SubscriptionEvents(SubscriptionEventHandler):
-    """Keeps what it is told."""
-
-    def __init__(self) -> None:
-        self.subscribed: asyncio.Queue[SubscribedContext] = asyncio.Queue()
-        self.published: asyncio.Queue[PublicationContext] = asyncio.Queue()
-
-    async def on_subscribed(self, ctx: SubscribedContext) -> None:
-        self.subscribed.put_nowait(ctx)
-
-    async def on_publication(self, ctx: PublicationContext) -> None:
-        self.published.put_nowait(ctx)
 
 
 def data_of(context: PublicationContext) -> Any:

@@ -280,7 +280,8 @@ ELSEWHERE: Mapping[str, str] = {
 
 ALONE = frozenset(
     """
-    presence join_leave server_side allow_subscribe_for_client allow_tags_filter channel_regex map
+    presence join_leave server_side allow_subscribe_for_client allow_tags_filter
+    allowed_delta_types channel_regex map
     publication_data_format
 
     answers_keep answers_max_size answers_per_user

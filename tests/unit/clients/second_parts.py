@@ -44,6 +44,15 @@ OPTIONS: dict[str, Any] = {
             "force_recovery_mode": "cache",
             "auto_cache_recover": True,
         },
+        {
+            "name": "deltas",
+            "allowed_delta_types": ["fossil"],
+            "allow_tags_filter": True,
+            "history_size": 3,
+            "history_lifetime": 300,
+            "force_recovery": True,
+        },
+        {"name": "plaindeltas", "allowed_delta_types": ["fossil"]},
         {"name": "plaintags", "allow_tags_filter": True},
         {
             "name": "cachetags",

@@ -40,6 +40,7 @@ NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
     "allow_subscribe_for_client": True,
     "allow_user_limited_channels": True,
     "force_recovery_mode": "stream",
+    "allowed_delta_types": (),
     "channel_regex": "",
     "publication_data_format": "",
 }

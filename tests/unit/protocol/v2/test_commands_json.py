@@ -191,6 +191,7 @@ REQUESTS: list[tuple[str, Request]] = [
             2,
             "c",
             5,
+            "fossil",
         ),
     ),
     ('{"key":"k","type":1,"removed":true}', PublishRequest(None, ABSENT, 1, "k", True)),

@@ -176,6 +176,7 @@ REQUESTS: list[tuple[Message, Request]] = [
             2,
             "c",
             5,
+            "fossil",
         ),
     ),
     (pb.SubscribeRequest(offset=3, epoch="E"), SubscribeRequest("", "")),

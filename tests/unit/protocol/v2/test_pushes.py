@@ -23,6 +23,7 @@ from realtime.errors import (
     TokenExpired,
     TooManyRequests,
 )
+from realtime.payload import Payload
 from realtime.protocol.codec import Codec
 from realtime.protocol.frames import Frame, single_messages
 from realtime.protocol.messages import (
@@ -88,6 +89,13 @@ PUSHES: dict[str, tuple[Callable[[Codec], bytes | None], str, pb.Push]] = {
         lambda codec: codec.publication("ns:a", Publication(data("1"), tags={})),
         '"channel":"ns:a","pub":{"data":1}',
         pb.Push(channel="ns:a", pub=pb.Publication(data=b"1")),
+    ),
+    "delta": (
+        lambda codec: codec.publication(
+            "ns:a", Publication(Payload(b"delta", b'"delta"'), delta=True)
+        ),
+        '"channel":"ns:a","pub":{"data":"delta","delta":true}',
+        pb.Push(channel="ns:a", pub=pb.Publication(data=b"delta", delta=True)),
     ),
     "join": (
         lambda codec: codec.join("ns:a", FULL),

@@ -16,7 +16,7 @@ NUMBERS = {
     "Error": "code=1 message=2 temporary=3",
     "Push": "channel=2 pub=4 join=5 leave=6 unsubscribe=7 subscribe=9 disconnect=11 refresh=12",
     "ClientInfo": "user=1 client=2 conn_info=3 chan_info=4",
-    "Publication": "data=4 info=5 offset=6 tags=7 key=11 removed=12",
+    "Publication": "data=4 info=5 offset=6 tags=7 delta=8 key=11 removed=12",
     "Join": "info=1",
     "Leave": "info=1",
     "Unsubscribe": "code=2 reason=3",
@@ -32,7 +32,7 @@ NUMBERS = {
     " recoverable=10 join_leave=11 delta=12 tf=13 flag=14 type=15"
     " phase=16 cursor=17 limit=18",
     "SubscribeResult": "expires=1 ttl=2 recoverable=3 epoch=6 publications=7 recovered=8 offset=9"
-    " positioned=10 data=11 was_recovering=12 type=15 phase=16 cursor=17 state=18",
+    " positioned=10 data=11 was_recovering=12 delta=13 type=15 phase=16 cursor=17 state=18",
     "SubRefreshRequest": "channel=1 token=2",
     "SubRefreshResult": "expires=1 ttl=2",
     "ChannelRequest": "channel=1",

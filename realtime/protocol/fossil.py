@@ -1,0 +1,128 @@
+"""Deltas in the format of Fossil: what changed between two texts.
+
+    delta     size of the result, line feed, commands, checksum of the result, ";"
+    command   <n>@<offset>,     copy n bytes of the base
+              <n>:<n bytes>     insert bytes
+
+Numbers are in base 64. A delta between texts in UTF-8 is such a text itself: no command begins or
+ends inside a character.
+
+The encoder copies the common beginning and end, finds a piece of what is left in the base, and does
+the same on both sides of it.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from itertools import product
+
+WORTH = 0.6
+"""A delta may have this part of the size of the whole text."""
+MAX_BYTES = 262_144
+"""Longer texts are sent whole: their deltas would hold up the event loop."""
+
+_DIGITS = b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZ_abcdefghijklmnopqrstuvwxyz~"
+_ANCHORS = (192, 24)
+"""Bytes of the pieces that are looked for: long ones first, because they are rarer."""
+_PLACES = (0.47, 0.29, 0.83)
+"""Where they are taken from: odd parts, because changes often have equal distances."""
+_DEPTH = 6
+_END = 7
+"""Bytes of the checksum and its mark, at most."""
+_LEAST = 8
+"""Shorter copies are inserted: a command is not shorter."""
+
+
+def delta(base: bytes, text: bytes) -> bytes | None:
+    """Return what makes a text of a base; None where the whole text is better."""
+    if max(len(base), len(text)) > MAX_BYTES:
+        return None
+    parts = [_number(len(text)), b"\n"]
+    for offset, part in _pieces(base, text, 0, _DEPTH):
+        if offset is None:
+            parts += (_number(len(part)), b":", part)
+        else:
+            parts += (_number(len(part)), b"@", _number(offset), b",")
+    if sum(map(len, parts)) + _END > len(text) * WORTH:
+        return None
+    return b"".join((*parts, _number(_checksum(text)), b";"))
+
+
+def _pieces(
+    base: bytes, text: bytes, offset: int, depth: int
+) -> Iterator[tuple[int | None, bytes]]:
+    """Yield the parts of a text, each with its offset in the base; None for new ones.
+
+    Args:
+        base: where the parts may come from.
+        text: the text, or a part of it.
+        offset: the place of `base` in the whole base.
+        depth: how often the text may still be divided.
+    """
+    begin = _boundary(text, _common(base, text))
+    begin = begin if begin >= _LEAST else 0
+    end = _boundary(text, len(text) - _common(base[begin:][::-1], text[begin:][::-1]), 1)
+    end = end if len(text) - end >= _LEAST else len(text)
+    rest, middle = base[begin : len(base) - len(text) + end], text[begin:end]
+    if begin:
+        yield offset, text[:begin]
+    if middle:
+        found = _find(rest, middle) if depth else None
+        if found is None:
+            yield None, middle
+        else:
+            at, place = found
+            yield from _pieces(rest[:at], middle[:place], offset + begin, depth - 1)
+            yield from _pieces(rest[at:], middle[place:], offset + begin + at, depth - 1)
+    if end < len(text):
+        yield offset + len(base) - len(text) + end, text[end:]
+
+
+def _common(one: bytes, other: bytes) -> int:
+    """Return how many bytes two texts have in common at their beginning."""
+    low, high = 0, min(len(one), len(other))
+    while low < high:
+        middle = (low + high + 1) // 2
+        if one[low:middle] == other[low:middle]:
+            low = middle
+        else:
+            high = middle - 1
+    return low
+
+
+def _find(base: bytes, text: bytes) -> tuple[int, int] | None:
+    """Find a piece of a text in a base. Return where the piece is there, and in the text."""
+    for size, part in product(_ANCHORS, _PLACES):
+        if (spare := len(text) - size) < 0:
+            continue
+        place = _boundary(text, int(spare * part))
+        piece = text[place : place + size]
+        # near the same place first, because texts repeat themselves
+        for begin in (max(0, place - size - abs(len(base) - len(text))), 0):
+            if (at := base.find(piece, begin)) >= 0:
+                return at, place
+    return None
+
+
+def _boundary(text: bytes, place: int, step: int = -1) -> int:
+    """Return the next place that is not inside a character of UTF-8, `step` by `step`."""
+    for _ in range(3):
+        if not (0 < place < len(text) and text[place] & 0xC0 == 0x80):
+            break
+        place += step
+    return place
+
+
+def _number(value: int) -> bytes:
+    digits = bytearray()
+    while value or not digits:
+        value, digit = divmod(value, 64)
+        digits.append(_DIGITS[digit])
+    return bytes(digits[::-1])
+
+
+def _checksum(text: bytes) -> int:
+    words = -(-len(text) // 4)
+    total: int = sum(struct.unpack(f">{words}I", text.ljust(4 * words, b"\0")))
+    return total & 0xFFFF_FFFF
