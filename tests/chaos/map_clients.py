@@ -73,7 +73,7 @@ class MapClient:
             except Refused as refused:
                 self.refusals.append(str(refused))
             except ConnectionClosed as closed:
-                self.refusals.append(f"closed {closed.code}")
+                self.refusals.append(f"closed {closed.rcvd.code if closed.rcvd else 1006}")
             except (OSError, TimeoutError, WebSocketException):
                 pass  # no server, or not yet
             finally:
