@@ -51,9 +51,9 @@ class MapClient:
     def __str__(self) -> str:
         return f"{self.counts}, refused {Counter(self.refusals)}"
 
-    def go_on_at(self, server: Server, after: Server) -> None:
-        """Name a server as the one to try after another."""
-        self._servers.insert(self._servers.index(after) + 1, server)
+    def go_on_at(self, server: Server) -> None:
+        """Name a server to try, too."""
+        self._servers.append(server)
 
     async def cut(self) -> None:
         """Cut its connection."""
@@ -73,7 +73,7 @@ class MapClient:
             except Refused as refused:
                 self.refusals.append(str(refused))
             except ConnectionClosed as closed:
-                self.refusals.append(f"closed {closed.code}")
+                self.refusals.append(f"closed {closed.rcvd.code if closed.rcvd else 1006}")
             except (OSError, TimeoutError, WebSocketException):
                 pass  # no server, or not yet
             finally:

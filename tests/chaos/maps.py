@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import ExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -88,9 +88,9 @@ class Scene:
 
     # clients
 
-    def join(self, channel: str) -> MapClient:
-        """Let a client come; it begins at any node."""
-        servers = random.sample(self.servers, len(self.servers))
+    def join(self, channel: str, servers: Sequence[Server] = ()) -> MapClient:
+        """Let a client come; it begins at any node, or at the first of `servers`."""
+        servers = servers or random.sample(self.servers, len(self.servers))
         client = MapClient(f"c{len(self.clients)}", servers, channel)
         self.clients.append(client)
         self._tasks[client] = asyncio.create_task(client.run())
@@ -179,14 +179,14 @@ class Scene:
             self.join(random.choice(channels))
             await self.leave(leaving)
 
-    async def kill_node(self) -> None:
+    async def kill_node(self, victim: Server | None = None) -> None:
         """Kill a node, and start another one in its place."""
-        victim = random.choice(self.servers)
+        victim = victim or random.choice(self.servers)
         await asyncio.to_thread(victim.kill)
         started = await asyncio.to_thread(self._start)
         self.servers[self.servers.index(victim)] = started
         for client in self.clients:
-            client.go_on_at(started, victim)
+            client.go_on_at(started)
 
     async def restart_redis(self) -> None:
         await asyncio.to_thread(self.redis.kill)
@@ -219,6 +219,9 @@ class Scene:
         """
         began = time.monotonic()
         while True:
+            for task in self._tasks.values():
+                if task.done():
+                    task.result()  # raises what the client did not expect
             states = {channel: await self.state(channel) for channel in CHANNELS}
             different = [
                 client
@@ -300,8 +303,9 @@ async def play(
 
 
 async def expire(scene: Scene, keys: int) -> float:
-    """Put keys at a node and kill it. Return how late the last removal came, in seconds."""
-    watchers = [scene.join(channel) for channel in ("rec:1", "eph:1")]
+    """Put keys and kill a node. Return how late the last removal came to others, in seconds."""
+    victim, *others = scene.servers
+    watchers = [scene.join(channel, others) for channel in ("rec:1", "eph:1")]
     await scene.live()
     async with _http() as http:
         names = [f"short{number}" for number in range(keys)]
@@ -312,7 +316,7 @@ async def expire(scene: Scene, keys: int) -> float:
                 )
             )
     due = asyncio.get_running_loop().time() + SHORT_TTL
-    await scene.kill_node()
+    await scene.kill_node(victim)
     for watcher in watchers:
         await until(
             lambda watcher=watcher: watcher.removed_at.keys() >= {*names}, "all are removed"
