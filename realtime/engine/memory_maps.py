@@ -50,7 +50,7 @@ class MemoryMaps:
         self._count = 0
         """Entries of all maps."""
         self._ends: list[tuple[float, ChannelName, str]] = []
-        """A heap of ends of lifetimes, among them those of former puts."""
+        """A heap: of each entry the end of its lifetime or an earlier one. Some have no entry."""
 
     def __contains__(self, channel: object) -> bool:
         return channel in self._maps
@@ -80,7 +80,7 @@ class MemoryMaps:
         lives = entry is not None and entry.end > self._timers.now()
         if entry is not None and lives and mode in ("if_new", "if_expired", "renew"):
             if mode == "renew":
-                self._keep(outgoing, entry)
+                self._keep(outgoing, entry, entry.end)
             return "key_exists"
         if (mode == "if_exists" and not lives) or (publication.removed and entry is None):
             return "key_not_found"
@@ -113,15 +113,18 @@ class MemoryMaps:
             publication = msgspec.structs.replace(publication, offset=0, time=now)
         entry = _Entry(publication, outgoing.version, inf, entry_size(publication))
         found.size += entry.size
-        self._keep(outgoing, entry)
+        self._keep(outgoing, entry, former.end if former else inf)
 
-    def _keep(self, outgoing: Outgoing, entry: _Entry) -> None:
-        """Keep an entry for the lifetime that a change asks for, from now on."""
+    def _keep(self, outgoing: Outgoing, entry: _Entry, noted: float) -> None:
+        """Keep an entry for the lifetime that a change asks for, from now on.
+
+        `noted`: when its lifetime would have ended; infinity: never, or there was no entry.
+        """
         channel, key = outgoing.channel, entry.put.key
         ttl = outgoing.options.ttl(outgoing.ttl)
         end = self._timers.now() + ttl if ttl else inf
         self._maps[channel].entries[key] = _Entry(entry.put, entry.version, end, entry.size)
-        if ttl:
+        if end < noted:
             self._note_end(end, channel, key)
 
     def _note_end(self, end: float, channel: ChannelName, key: str) -> None:
@@ -158,8 +161,12 @@ class MemoryMaps:
         while len(due) < limit and ends and ends[0][0] <= now:
             end, channel, key = heappop(ends)
             entry = self._entry(channel, key)
-            if entry is not None and entry.end == end and (end, channel, key) not in due[-1:]:
+            if entry is None or (end, channel, key) in due[-1:]:
+                continue
+            if entry.end == end:
                 due.append((end, channel, key))
+            elif end < entry.end < inf:  # a later put made the lifetime longer
+                heappush(ends, (entry.end, channel, key))
         for each in due:  # each is named until it is removed
             heappush(ends, each)
         return [(channel, key) for _, channel, key in due]

@@ -154,6 +154,13 @@ def age(client: redis.Redis, prefix: str, milliseconds: int) -> None:
             members: list[Any] = client.zrange(key, 0, -1)
             for name in members:
                 client.zincrby(key, -milliseconds, name)
+        if b":map:" in key:
+            found: Any = client.hgetall(key)
+            for name, entry in found.items():
+                if name and entry.count(b":") > 5:
+                    offset, put_at, ends, rest = entry.split(b":", 3)
+                    left = max(int(ends) - milliseconds, min(int(ends), 1))
+                    client.hset(key, name, b"%b:%b:%d:%b" % (offset, put_at, left, rest))
         left = client.pttl(key)
         if left >= 0:
             client.pexpire(key, left - milliseconds)

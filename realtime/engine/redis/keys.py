@@ -90,11 +90,9 @@ class Keys:
         root = self._root(channel)
         return f"{root}:map:{channel}", f"{root}:map.keys:{channel}", f"{root}:map.expiry"
 
-    def lifetimes(self) -> list[str]:
-        """Return the keys of lifetimes of entries."""
-        tags = self._partitions.tags
-        roots = [f"{self._prefix}:{tag}" for tag in tags] or [self._prefix]
-        return [f"{root}:map.expiry" for root in roots]
+    def roots(self) -> list[str]:
+        """Return what the names of keys begin with: of each partition, or of all keys."""
+        return [f"{self._prefix}:{tag}" for tag in self._partitions.tags] or [self._prefix]
 
     def presence(self, channel: ChannelName) -> tuple[str, str]:
         """Return the keys of the entries, and of their expiry."""

@@ -56,7 +56,7 @@ def to_entry(shards: Shards, entry: bytes) -> Publication:
     Raises:
         Exception: no node wrote this entry, or with another encryption key.
     """
-    offset, time_ms, _, _, length, rest = entry.split(b":", 5)
+    offset, time_ms, _, _, _, length, rest = entry.split(b":", 6)
     return records.to_publication(shards.unpack(rest[int(length) :]), int(offset), int(time_ms))
 
 
@@ -94,9 +94,9 @@ class RedisMaps:
     async def due(self, limit: int) -> list[tuple[ChannelName, str]]:
         redis = self._shards.redis
         requests = [
-            ShardRequest(shard, ScriptCall(DUE, (key,), (min(limit, MAX_COUNT),)))
-            for key in self._shards.keys.lifetimes()
-            for shard in redis.servers.shards_with(key)
+            ShardRequest(shard, ScriptCall(DUE, (f"{root}:map.expiry",), (limit, f"{root}:map:")))
+            for root in self._shards.keys.roots()
+            for shard in redis.servers.shards_with(root)
         ]
         found: list[tuple[int, bytes]] = []
         away: EngineUnavailable | None = None

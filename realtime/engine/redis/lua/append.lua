@@ -20,9 +20,10 @@
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- the next  only with Sentinels: the seal, as in seal.lua
 -- the next  only with ARGV[14]: remembers the key of the publication before this one
--- the last  only of a map, three. Entries, hash: key to "offset:time in Unix ms:bytes:version:length
---          of its epoch:epoch, message"; "" to the bytes of all entries. Keys, sorted set with the
---          score 0. Lifetimes, sorted set: ARGV[18] of entries of all maps, Unix ms
+-- the last  only of a map, three. Entries, hash: key to "offset:time:end:bytes:version:length of its
+--          epoch:epoch, message", time and end of its lifetime in Unix ms, end "0": never; "" to the
+--          bytes of all entries. Keys, sorted set with the score 0. Lifetimes, sorted set: ARGV[18] of
+--          entries of all maps to Unix ms, the end or earlier: a later end is not written there
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
@@ -116,21 +117,27 @@ end
 --[=[map
 local found = call('HMGET', entries, args[15], '')
 local former, mode, reason = found[1], args[16], nil
-local at, bytes, number, length, rest =
-  string.match(former or '', '^(%d+):%d+:(%d+):(%d*):(%d+):()')
+local at, put_at, last, bytes, number, length, rest =
+  string.match(former or '', '^(%d+):(%d+):(%d+):(%d+):(%d*):(%d+):()')
 local total = (found[2] or 0) - (bytes or 0)
 local lives = former
-local function begin_lifetime(time)
+-- Return when the lifetime ends that begins now
+local function ending(time)
   if args[17] == '0' then
-    call('ZREM', lifetimes, args[18])
-  else
-    local ends = time[1] + args[17] .. sub('00000' .. time[2], -6, -4)
+    if last ~= '0' then
+      call('ZREM', lifetimes, args[18])
+    end
+    return '0'
+  end
+  local ends = time[1] + args[17] .. sub('00000' .. time[2], -6, -4)
+  if not last or last == '0' or tonumber(ends) < tonumber(last) then
     call('ZADD', lifetimes, ends, args[18])
   end
+  return ends
 end
-if former and mode ~= '' then
-  local now, ends = call('TIME'), call('ZSCORE', lifetimes, args[18])
-  lives = not ends or tonumber(ends) > now[1] * 1000 + now[2] / 1000
+if last and last ~= '0' and mode ~= '' then
+  local now = call('TIME')
+  lives = tonumber(last) > now[1] * 1000 + now[2] / 1000
 end
 if args[12] ~= '' and (args[12] ~= (at or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
   reason = 'position_mismatch'
@@ -141,7 +148,9 @@ elseif args[10] ~= '' and number and number ~= ''
 elseif lives and (mode == 'if_new' or mode == 'if_expired' or mode == 'renew') then
   reason = 'key_exists'
   if mode == 'renew' then
-    begin_lifetime(call('TIME'))
+    local kept = at .. ':' .. put_at .. ':'
+    local ends = ending(call('TIME'))
+    call('HSET', entries, args[15], kept .. ends .. sub(former, #kept + #last + 1))
     if args[4] ~= '0' then
       call('EXPIRE', keys[2], math.max(args[4], call('TTL', keys[2])))
     end
@@ -166,7 +175,7 @@ local function change(top, time)
       call('DEL', entries)
     end
   else
-    local kept = top .. ':' .. time[1] .. sub('00000' .. time[2], -6, -4)
+    local kept = top .. ':' .. time[1] .. sub('00000' .. time[2], -6, -4) .. ':' .. ending(time)
     local value = kept .. ':' .. args[19] .. ':' .. version .. args[1]
     if bytes == args[19] then
       call('HSET', entries, args[15], value)
@@ -176,12 +185,7 @@ local function change(top, time)
     if not former then
       call('ZADD', names, 0, args[15])
     end
-    begin_lifetime(time)
   end
-end
-if mode == 'if_expired' and not former then
-  -- the entry was lost
-  call('ZREM', lifetimes, args[18])
 end
 if args[2] == '0' then
   if reason then
