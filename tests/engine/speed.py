@@ -1,7 +1,9 @@
-"""How fast the engines are: `python -m tests.engine.speed [publish] [delivery] [writes]`.
+"""How fast the engines are: `python -m tests.engine.speed [publish] [maps] [delivery] [writes]`.
 
     publish   publications a second in a channel with history, by one caller and by fifty; for
               PostgreSQL also the statement alone, by one caller
+    maps      puts a second into a map of 10 000 keys, by turns with publications into a channel
+              with history; `ratio`: the time of a put in publications
     delivery  from a publisher to the clients of three processes, one of the memory engine
     writes    a site that writes at half of its pace, while 500 publications a second go through
               the same PostgreSQL
@@ -14,6 +16,7 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
 import sys
 import tempfile
 import threading
@@ -43,6 +46,15 @@ from tests.server import Server
 from tests.unit.parts import data
 
 KEPT = ChannelOptions(history_size=1000, history_lifetime=300)
+MAPS = {
+    "recoverable": ChannelOptions(
+        map="recoverable", map_key_ttl=3600, history_size=1000, history_lifetime=300
+    ),
+    "persistent": ChannelOptions(map="persistent", history_size=1000, history_lifetime=300),
+    "ephemeral": ChannelOptions(map="ephemeral", map_key_ttl=3600),
+}
+KEYS = 10_000
+TURNS = 10
 NAMESPACES = [{"name": "kept", "history_size": 1000, "history_lifetime": 300}]
 CALLERS = 50
 NODES = 3
@@ -126,6 +138,54 @@ async def publish(servers: Servers, seconds: float) -> None:
             say("publish", engine=name, **figures, ratio=round(one / alone, 2))
         else:
             say("publish", engine=name, **figures)
+
+
+async def maps(servers: Servers, seconds: float) -> None:
+    for name in servers.options:
+        engine = servers.engine(name)
+        await engine.start(RecordingReceiver(), "bench")
+        try:
+            for kind in MAPS:
+                await fill(engine, kind)
+                for callers in (1, CALLERS):
+                    rates = await by_turns(engine, kind, callers, seconds)
+                    say("maps", engine=name, kind=kind, callers=callers, **rates)
+        finally:
+            await engine.stop()
+
+
+async def fill(engine: Engine, kind: str) -> None:
+    for first in range(0, KEYS, 500):
+        await engine.broker.publish_many([put(kind, first + key) for key in range(500)])
+
+
+def put(kind: str, key: int) -> Outgoing:
+    publication = Publication(DATA, uid=f"{time.time_ns()}", key=f"key{key}")
+    return Outgoing(f"map:{kind}", publication, MAPS[kind])
+
+
+async def by_turns(engine: Engine, kind: str, callers: int, seconds: float) -> dict[str, float]:
+    """Return how many publications and puts a second some callers made."""
+    counts = {"publish": 0, "put": 0}
+    passed = dict.fromkeys(counts, 0.0)
+
+    async def call(what: str, end: float) -> None:
+        while time.perf_counter() < end:
+            key = random.randrange(KEYS)
+            await engine.broker.publish(outgoing(0) if what == "publish" else put(kind, key))
+            counts[what] += 1
+
+    for turn in range(TURNS):
+        for what in counts:
+            began = time.perf_counter()
+            await asyncio.gather(*(call(what, began + seconds / 2 / TURNS) for _ in range(callers)))
+            passed[what] += time.perf_counter() - began
+        if not turn:  # the first one warms up
+            counts, passed = dict.fromkeys(counts, 0), dict.fromkeys(counts, 0.0)
+    rates = {what: count / passed[what] for what, count in counts.items()}
+    return {what: round(rate) for what, rate in rates.items()} | {
+        "ratio": round(rates["publish"] / rates["put"], 2)
+    }
 
 
 @contextmanager
@@ -249,15 +309,17 @@ async def writes(servers: Servers, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", nargs="*", help="publish, delivery, writes; all of them")
+    parser.add_argument("what", nargs="*", help="publish, maps, delivery, writes; all of them")
     parser.add_argument("--seconds", type=float, default=10.0)
     options = parser.parse_args()
-    what = options.what or ["publish", "delivery", "writes"]
+    what = options.what or ["publish", "maps", "delivery", "writes"]
     with tempfile.TemporaryDirectory() as name, ExitStack() as undo:
         directory = Path(name)
         servers = Servers(directory, undo)
         if "publish" in what:
             asyncio.run(publish(servers, options.seconds))
+        if "maps" in what:
+            asyncio.run(maps(servers, options.seconds))
         if "delivery" in what:
             asyncio.run(delivery(servers, directory, options.seconds))
         if "writes" in what:

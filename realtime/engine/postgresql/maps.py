@@ -13,9 +13,7 @@ from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 
 logger = logging.getLogger("realtime.engine")
 
-_READ = (
-    "SELECT * FROM {schema}.read_map(%s, %s, %s::bytea, %s::bigint, %s::bigint, %s, %s::bigint)"
-)
+_READ = "SELECT * FROM {schema}.read_map(%s, %s, %s::bytea, %s::bigint, %s::bigint, %s, %s::bigint)"
 _DUE = (
     "SELECT m.channel, e.key FROM {schema}.map_entry e JOIN {schema}.map m ON m.id = e.map"
     " WHERE e.expires <= (SELECT {schema}.now_ms()) ORDER BY e.expires LIMIT %s"

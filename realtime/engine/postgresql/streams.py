@@ -36,13 +36,10 @@ _AGAIN = ("40001", "40P01")
 _NO_PARTITION = "23514"
 
 _PUBLISH = (
-    "SELECT * FROM {schema}.publish(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
-    " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[])"
+    "SELECT * FROM {schema}.publish_many(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
+    " %s::bigint[], %s::bigint[], %b::text[], %b::text[]::jsonb[], %s)"
 )
-_PUBLISH_CHANGES = (
-    "SELECT * FROM {schema}.publish_changes(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
-    " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[], %s)"
-)
+"""`%b`: as text, each text of an array is quoted."""
 _READ = (
     "SELECT * FROM {schema}.read_stream("
     "%s, %s::numeric, %s::bigint, %s, %s::bigint, %s, %s::bigint)"
@@ -124,17 +121,11 @@ class PostgreSQLStreams:
         asked.sort(key=lambda index: key(publications[index].channel))
         if asked:
             rows = [self._row(publications[index], contents[index]) for index in asked]
-            columns: list[Any] = [[*column] for column in zip(*rows, strict=True)]
-            query = _PUBLISH
-            if any(publications[index].publication.key for index in asked):
-                query = _PUBLISH_CHANGES
-                columns.append(
-                    self._relaxes and all(map(_may_be_lost, map(publications.__getitem__, asked)))
-                )
-            replies = await self._call_publish(query, columns)
-            for index, (offset, epoch, kept, *refusal) in zip(asked, replies, strict=True):
-                position = None if offset is None else StreamPosition(offset, epoch)
-                published[index] = Published(position, kept, *_refusal(*refusal))
+            columns = [[*column] for column in zip(*rows, strict=True)]
+            relaxed = self._relaxes and all(_may_be_lost(publications[index]) for index in asked)
+            replies = await self._call_publish(*columns, relaxed)
+            for index, row in zip(asked, replies, strict=True):
+                published[index] = _published(*row)
         return [
             (done, None if sent and done.position is None else message)
             for each, content, done in zip(publications, contents, published, strict=True)
@@ -146,7 +137,7 @@ class PostgreSQLStreams:
         return is_sent_within(outgoing)
 
     def _row(self, outgoing: Outgoing, content: Raw) -> tuple[Any, ...]:
-        """Return the arguments of `publish` in `sql/streams.sql` for one publication."""
+        """Return the arguments of `publish_many` in `sql/streams.sql` for one publication."""
         options, checks = outgoing.options, _checks(outgoing)
         if not options.keeps_history:
             checks["send"] = self._ringer.within(Message(outgoing.channel, content))
@@ -161,10 +152,10 @@ class PostgreSQLStreams:
             json.dumps(checks) if checks else None,
         )
 
-    async def _call_publish(self, query: str, columns: list[Any]) -> list[Row]:
+    async def _call_publish(self, *arguments: Any) -> list[Row]:
         for left in reversed(range(TRIES)):
             try:
-                return await self._database.fetch(query, *columns)
+                return await self._database.fetch(_PUBLISH, *arguments)
             except Refused as error:
                 if left == 0 or error.state not in (*_AGAIN, _NO_PARTITION):
                     raise
@@ -292,9 +283,7 @@ def content_of(outgoing: Outgoing) -> Raw:
 
 
 def _checks(outgoing: Outgoing) -> dict[str, Any]:
-    """Return what is asked before a publication is made; see `publish` in `sql/streams.sql`, and
-    `publish_changes` in `sql/streams_maps.sql`.
-    """
+    """Return what is asked before a publication is made; see `sql/streams.sql`."""
     once, version, expect = outgoing.once, outgoing.version, outgoing.expect
     checks: dict[str, Any] = {}
     if once is not None:
@@ -328,17 +317,18 @@ def _change(outgoing: Outgoing) -> dict[str, Any]:
     }
 
 
-def _refusal(
-    reason: Refusal | None = None,
-    offset: int | None = None,
-    at: int = 0,
-    record: bytes = b"",
-) -> tuple[Refusal, Publication | None]:
-    """Return reason and entry of a change that was not made."""
+def _published(
+    offset: int | None, epoch: str, kept: bool, reason: Refusal | None, *entry: Any
+) -> Published:
+    """Return what became of a publication; see `publish_many` in `sql/streams.sql`."""
+    position = None if offset is None else StreamPosition(offset, epoch)
     if reason is None:
-        return "", None
-    try:
-        return reason, None if offset is None else to_publication(record, offset, at)
-    except Exception:  # no node of this version wrote it
-        logger.exception("An entry of a map cannot be decoded")
-        return reason, None
+        return Published(position, kept)
+    current: Publication | None = None
+    off, at, record = entry
+    if off is not None:
+        try:
+            current = to_publication(record, off, at)
+        except Exception:  # no node of this version wrote it
+            logger.exception("An entry of a map cannot be decoded")
+    return Published(position, kept, reason, current)
