@@ -70,6 +70,55 @@ def _check_leave_delay(where: str, options: ChannelOptions) -> Found:
         )
 
 
+@of_the_service("E056")
+def _check_presence_maps(config: Config) -> Found:
+    for where, options in {"": config.channel, **config.namespaces}.items():
+        if options.presence_maps and not options.presence:
+            yield (
+                f"presence_maps of {where or 'the top level'} needs presence.",
+                "Set presence to true: the maps are refreshed with it.",
+            )
+        for name in options.presence_maps:
+            shown = config.namespaces.get(name)
+            if (
+                shown is None
+                or shown.map not in ("ephemeral", "recoverable")
+                or shown.map_key not in ("client", "user")
+                or shown.map_publish
+                or shown.map_remove_on_unsubscribe
+                or not config.channel_namespace_boundary
+            ):
+                yield (
+                    f"presence_maps names {name!r}, which is no namespace of presence maps.",
+                    'It needs map "recoverable" or "ephemeral", map_key "client" or "user",'
+                    " and neither map_publish nor map_remove_on_unsubscribe.",
+                )
+
+
+@of_channels("E057")
+def _check_map(where: str, options: ChannelOptions) -> Found:
+    if options.map == "ephemeral" and (options.history_size or options.history_lifetime):
+        yield (
+            f"The maps of {where} are ephemeral, and keep no history.",
+            "Remove history_size and history_lifetime, or set map to recoverable.",
+        )
+    if options.map and options.join_on_read:
+        yield (
+            f"join_on_read of {where} would join changes of different keys.",
+            "Turn join_on_read off, or remove map.",
+        )
+    if options.map and options.force_recovery_mode == "cache":
+        yield (
+            f'force_recovery_mode "cache" of {where} would leave out changes of other keys.',
+            "Remove force_recovery_mode, or map.",
+        )
+    if options.map_remove_on_unsubscribe and options.map_key != "client":
+        yield (
+            f'map_remove_on_unsubscribe of {where} needs map_key "client".',
+            "Set map_key to client, so that no other client puts this key.",
+        )
+
+
 @of_channels("E044", f'pip install "{name_patterns.PACKAGE}"')
 def _check_package_of_patterns(where: str, options: ChannelOptions) -> Found:
     if isinstance(_refusal_of(options.channel_regex), ImportError):

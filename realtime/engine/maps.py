@@ -30,8 +30,12 @@ from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 MAX_KEY_BYTES = 255
 """Bytes of a key in UTF-8, at least 1."""
 
-KeyMode: TypeAlias = Literal["", "if_new", "if_exists", "if_expired"]
-"""Which entries a change may meet: any or none, none, one, one whose lifetime is over."""
+MAX_TTL = 2**31 - 1
+"""Seconds."""
+
+KeyMode: TypeAlias = Literal["", "if_new", "if_exists", "if_expired", "renew"]
+"""Which entries a change may meet: any or none, none, one, one whose lifetime is over. `renew` is
+as `if_new`, but an entry that lives gets the lifetime of the put that it refuses."""
 
 Refusal: TypeAlias = Literal[
     "", "idempotency", "position_mismatch", "version", "key_exists", "key_not_found", "full"
@@ -49,13 +53,19 @@ def check_key(key: str) -> None:
         raise BadRequest
 
 
+def entry_size(publication: Publication) -> int:
+    """Return the bytes that count for `map_max_bytes`: those of key and data."""
+    return len(publication.key.encode()) + len(publication.data.json)
+
+
 class Page(NamedTuple):
     """Entries of a map, read at one moment.
 
     entries: the newest put of each key, as a publication with key, offset and time; by key, in the
         order of its bytes in UTF-8.
     cursor: where the next page begins: the last key of this one; "" after the last page.
-    position: the top of the stream at that moment; None for an ephemeral map.
+    position: the top of the stream at that moment. Engines answer that of `Streams.positions` for
+        every map; that of an ephemeral one means nothing, and callers drop it.
     size: keys in the map.
     """
 

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import itertools
+import random
 from collections.abc import Awaitable, Callable
 
 import pytest
 
+from realtime.config.database_options import LONGEST_CHANNEL
 from realtime.engine.base import Joined, Outgoing
 from realtime.engine.limits import Debt
 from realtime.engine.lists import MAX_LISTED_USER, Kind, pair
@@ -16,6 +18,22 @@ from realtime.engine.versions import Version
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from tests.engine.bench import KEPT, NODE, NODE_LIFETIME, PLAIN, Bench, comes_true
 from tests.unit.parts import data, eventually
+
+NAMES = (
+    "a\0b",
+    "\0",
+    random.Random(1).randbytes(LONGEST_CHANNEL // 2).hex(),  # it cannot be compressed
+    "".join(map(chr, random.Random(1).choices(range(0x800, 0xD800), k=LONGEST_CHANNEL // 3))),
+    "100%s %(x)s %%",
+    '\'; DROP TABLE "x"; -- $$ \\',
+    "{schema} {a,b}",
+    "a\nb\r\tc",
+    "\U0001f600",
+    "\uffff\u202e",
+    "  ",
+    "*?[a-z]",
+)
+"""Names of channels, users and nodes, all with a form in UTF-8."""
 
 _numbers = itertools.count()
 

@@ -25,6 +25,7 @@ from tests.engine.map_bench import (
     make,
     pages,
 )
+from tests.engine.operations import NAMES
 from tests.unit.parts import data, eventually, position_of
 
 kinds = pytest.mark.parametrize("options", KINDS_OF_MAPS, ids=lambda options: options.map)
@@ -51,7 +52,7 @@ KEYS = (
     "a" * MAX_KEY_BYTES,
     "\U0001f600" * (MAX_KEY_BYTES // 4),
 )
-VALUES = ('"\U0001f600"', "1:2:3:4:5:6", '{"a": "<b>"}', "null", '""', "[1.0, 2e3]")
+VALUES = ('"\U0001f600"', '"1:2:3:4:5:6"', '{"a": "<b>"}', "null", '""', "[1.0, 2e3]")
 
 
 @kinds
@@ -190,6 +191,17 @@ async def test_hostile_keys_and_values_are_kept(
     assert (await mapped.maps.page(unique)).size == 0
 
 
+@pytest.mark.parametrize("name", NAMES)
+async def test_names_of_maps(mapped: Bench, name: str) -> None:
+    await make(mapped, name, "a", 1, ttl=1)
+    await mapped.elapse(2)
+
+    assert await entries(mapped, name) == {"a": "1"}
+    assert (name, "a") in await mapped.maps.due(100)
+    assert (await make(mapped, name, "a", key_mode="if_expired")).kept
+    assert (await mapped.maps.get(name, "a")).size == 0
+
+
 async def test_channels_have_nothing_to_do_with_each_other(mapped: Bench, unique: str) -> None:
     for channel, key in ((f"{unique}", "1:a"), (f"{unique}1", ":a"), (f"{unique}1:", "a")):
         await make(mapped, channel, key, 1)
@@ -303,15 +315,17 @@ async def test_a_position_lives_as_long_as_the_entries(
     mapped_forgetful: Bench, unique: str, options: ChannelOptions, ttl: int | None
 ) -> None:
     put = await make(mapped_forgetful, unique, "a", 1, options, ttl=ttl)
-    await make(mapped_forgetful, unique, "b", 1, options)
+    for _ in range(2):  # later puts of entries that live shorter
+        await mapped_forgetful.elapse(0.2 * META_LIFETIME)
+        await make(mapped_forgetful, unique, "b", 1, options)
 
     for _ in range(2):
-        await mapped_forgetful.elapse(1.2 * META_LIFETIME)
+        await mapped_forgetful.elapse(1.1 * META_LIFETIME)
 
     page = await mapped_forgetful.maps.get(unique, "a")
     assert as_texts(page.entries) == {"a": "1"}
     assert put.position is not None
-    assert page.position == StreamPosition(2, put.position.epoch)
+    assert page.position == StreamPosition(3, put.position.epoch)
 
 
 async def test_two_nodes_have_one_map(mapped_pair: Pair, unique: str) -> None:

@@ -5,28 +5,10 @@ Names have a form in UTF-8, because the service refuses others; see live/api/tes
 
 from __future__ import annotations
 
-import random
-
 import pytest
 
-from realtime.config.database_options import LONGEST_CHANNEL
 from tests.engine.bench import Bench
-from tests.engine.operations import OF_ALL, OF_SEVERAL_PROCESSES, Operation
-
-NAMES = (
-    "a\0b",
-    "\0",
-    random.Random(1).randbytes(LONGEST_CHANNEL // 2).hex(),  # it cannot be compressed
-    "".join(map(chr, random.Random(1).choices(range(0x800, 0xD800), k=LONGEST_CHANNEL // 3))),
-    "100%s %(x)s %%",
-    '\'; DROP TABLE "x"; -- $$ \\',
-    "{schema} {a,b}",
-    "a\nb\r\tc",
-    "\U0001f600",
-    "\uffff\u202e",
-    "  ",
-    "*?[a-z]",
-)
+from tests.engine.operations import NAMES, OF_ALL, OF_SEVERAL_PROCESSES, Operation
 
 
 @pytest.mark.parametrize("operation", OF_ALL, ids=lambda operation: operation.__name__)

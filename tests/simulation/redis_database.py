@@ -40,6 +40,7 @@ from tests.simulation.redis_values import (
     part,
     score_of,
     with_scores,
+    within,
 )
 
 
@@ -461,6 +462,10 @@ class Database:
             found = found[start:] if count < 0 else found[start : start + count]
             rest = rest[3:]
         return with_scores(found, rest)
+
+    def _do_zrangebylex(self, key: bytes, least: bytes, greatest: bytes, *limit: bytes) -> Reply:
+        found = [member for _, member in self._ordered(key) if within(member, least, greatest)]
+        return found[integer(limit[1]) :][: integer(limit[2])] if limit else found
 
     def _do_zcount(self, key: bytes, low: bytes, high: bytes) -> int:
         return len(self._between(key, low, high))

@@ -94,6 +94,16 @@ class Commands:
                 ],
             ),
             (
+                b"names:",
+                [
+                    [b"ZADD", b"0", word],
+                    [b"ZREM", word],
+                    [b"ZRANGEBYLEX", b"-", b"+", b"LIMIT", b"1", b"2"],
+                    [b"ZRANGEBYLEX", b"(" + word, b"[" + other],
+                    [b"ZRANGEBYLEX", b"[" + word, b"(" + other],
+                ],
+            ),
+            (
                 b"stream:",
                 [
                     [b"XADD", b"MAXLEN", b"3", b"%d-1" % self._top, b"m", word],

@@ -16,6 +16,7 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.redis.commands import Wait
 from tests.engine.bench import KEPT, NODE, PLAIN
+from tests.engine.map_bench import KINDS_OF_MAPS, make
 from tests.engine.redis_bench import RedisBench
 from tests.redis_server import RedisServer
 from tests.server import ROOT
@@ -55,6 +56,16 @@ async def use_everything(engine: RedisBench) -> None:
             assert not [result for result in results if isinstance(result, Exception)]
     await engine.received("news", 6)
     assert len((await engine.broker.history("news", limit=2, reverse=True)).publications) == 2
+    for options in KINDS_OF_MAPS:
+        for how in (
+            {"ttl": 0},
+            {"ttl": 1, "key_mode": "if_exists"},
+            {"once": Once("m"), "expect": 0},
+        ):
+            await make(engine, options.map, "a", 1, options, **how)
+        assert await engine.maps.due(1) == []
+        assert (await make(engine, options.map, "a", None, options)).kept
+        assert (await engine.maps.page(options.map)).size == 0
     await engine.broker.renew_epoch("news", (await position_of(engine.broker, "news")).epoch)
     await engine.broker.remove_history("news")
     await engine.engine.presence.add("news", [_SOMEBODY], 10)
