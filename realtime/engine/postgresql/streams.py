@@ -17,9 +17,11 @@ from msgspec import Raw
 
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Notice, Outgoing, Published
+from realtime.engine.entries import Entries
 from realtime.engine.epochs import HELD_LIFETIME, new_epoch
 from realtime.engine.maps import Refusal
 from realtime.engine.postgresql.database import Database, Refused, Row
+from realtime.engine.postgresql.packing import FOREIGN
 from realtime.engine.postgresql.rings import Message, Ringer
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
@@ -78,6 +80,7 @@ class PostgreSQLStreams:
         self._database = database
         self._ringer = ringer
         self._keeping = keeping
+        self._entries = Entries("An entry of a map", FOREIGN)
 
     # publishing
 
@@ -125,12 +128,26 @@ class PostgreSQLStreams:
             relaxed = self._relaxes and all(_may_be_lost(publications[index]) for index in asked)
             replies = await self._call_publish(*columns, relaxed)
             for index, row in zip(asked, replies, strict=True):
-                published[index] = _published(*row)
-        return [
-            (done, None if sent and done.position is None else message)
-            for each, content, done in zip(publications, contents, published, strict=True)
-            for message in [_message(each.channel, content, done.position) if done.kept else None]
-        ]
+                published[index] = self._published(*row)
+        kept: list[tuple[Published, Message | None]] = []
+        for each, content, done in zip(publications, contents, published, strict=True):
+            message = None
+            if done.kept and not (sent and done.position is None):
+                at = done.position or StreamPosition(0, "")
+                message = Message(each.channel, content, at.offset, at.epoch)
+            kept.append((done, message))
+        return kept
+
+    def _published(
+        self, offset: int | None, epoch: str, kept: bool, reason: Refusal | None, *entry: Any
+    ) -> Published:
+        """Return what became of a publication; see `publish_many` in `sql/streams.sql`."""
+        position = None if offset is None else StreamPosition(offset, epoch)
+        if reason is None:
+            return Published(position, kept)
+        found = [] if entry[0] is None else [entry]
+        current = self._entries.decoded(found, to_entry)
+        return Published(position, kept, reason, current[0] if current else None)
 
     def _is_sent_within(self, outgoing: Outgoing) -> bool:
         """Return whether the transaction of a publication must send the ring, too."""
@@ -231,12 +248,6 @@ class PostgreSQLStreams:
         await self._database.fetch(_RENEW, key(channel), epoch, new_epoch())
 
 
-def _message(channel: ChannelName, content: Raw, position: StreamPosition | None) -> Message:
-    if position is None:
-        return Message(channel, content)
-    return Message(channel, content, position.offset, position.epoch)
-
-
 def is_asked(outgoing: Outgoing) -> bool:
     """Return whether the database decides about a publication, or keeps it."""
     return outgoing.options.keeps_history or is_sent_within(outgoing)
@@ -277,6 +288,12 @@ def to_publication(record: bytes, offset: int, at: int = 0) -> Publication:
     return records.to_publication(msgspec.json.decode(record), offset, at)
 
 
+def to_entry(row: Row) -> Publication:
+    """Return the entry of a map: offset, time and record. Raises as `to_publication`."""
+    offset, at, record = row
+    return to_publication(record, offset, at)
+
+
 def content_of(outgoing: Outgoing) -> Raw:
     """Return the record of a publication, as it is kept and sent."""
     return Raw(msgspec.json.encode(records.of_publication(outgoing.publication)))
@@ -315,20 +332,3 @@ def _change(outgoing: Outgoing) -> dict[str, Any]:
         "most_keys": options.map_max_keys,
         "most_bytes": options.map_max_bytes,
     }
-
-
-def _published(
-    offset: int | None, epoch: str, kept: bool, reason: Refusal | None, *entry: Any
-) -> Published:
-    """Return what became of a publication; see `publish_many` in `sql/streams.sql`."""
-    position = None if offset is None else StreamPosition(offset, epoch)
-    if reason is None:
-        return Published(position, kept)
-    current: Publication | None = None
-    off, at, record = entry
-    if off is not None:
-        try:
-            current = to_publication(record, off, at)
-        except Exception:  # no node of this version wrote it
-            logger.exception("An entry of a map cannot be decoded")
-    return Published(position, kept, reason, current)
