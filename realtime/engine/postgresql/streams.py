@@ -250,7 +250,8 @@ class PostgreSQLStreams:
 
 def is_asked(outgoing: Outgoing) -> bool:
     """Return whether the database decides about a publication, or keeps it."""
-    return outgoing.options.keeps_history or is_sent_within(outgoing)
+    is_kept = outgoing.options.keeps_history or outgoing.publication.key != ""
+    return is_kept or outgoing.once is not None
 
 
 def is_sent_within(outgoing: Outgoing) -> bool:
