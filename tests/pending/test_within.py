@@ -12,6 +12,8 @@ import pytest
 from django.db import connections, transaction
 
 import realtime
+from realtime.config.options import ChannelOptions
+from realtime.engine.base import Published
 from realtime.engine.postgresql.rings import Ring
 from realtime.engine.postgresql.schema import quoted
 from realtime.engine.postgresql.streams import PostgreSQLStreams
@@ -20,6 +22,8 @@ from realtime.pending.models import Pending, Relay
 from realtime.pending.publications import publication_of
 from realtime.pending.relay import RelayThread
 from realtime.pending.within import StreamsWithin, _HeldRinger
+from realtime.serving import run_by_hand
+from tests.engine.map_bench import KINDS_OF_MAPS, change
 from tests.pending.relaying import Relaying, data, row, write
 from tests.site_database import SITE, SiteDatabase
 
@@ -277,3 +281,29 @@ def test_key_of_a_row_is_asked_and_not_kept_within(site: SiteDatabase) -> None:
     once = publication_of(fresh, 0).once
     assert once is not None
     assert (once.key, once.lifetime) == (fresh.key.hex, 0)
+
+
+@pytest.mark.parametrize("options", KINDS_OF_MAPS, ids=lambda options: options.map)
+def test_changes_of_maps_are_made_with_the_transaction(
+    site: SiteDatabase, relaying: Relaying, options: ChannelOptions
+) -> None:
+    within = relaying.thread._within(SITE)
+    assert within is not None
+    changes = [change("board", key, 1, options) for key in ("a", "b")]
+
+    def entries() -> list[bytes]:
+        return [bytes(key) for (key,) in site.execute("SELECT key FROM {schema}.map_entry")]
+
+    transaction.set_autocommit(False, using=SITE)
+    made = run_by_hand(within.publish_many(changes))
+    assert [isinstance(each, Published) and each.kept for each in made] == [True, True]
+    with connections[SITE].cursor() as cursor:
+        cursor.execute("SHOW synchronous_commit")
+        assert cursor.fetchone() == ("on",)
+    transaction.rollback(using=SITE)
+    transaction.set_autocommit(True, using=SITE)
+    assert entries() == []
+
+    with transaction.atomic(using=SITE):
+        run_by_hand(within.publish_many(changes))
+    assert entries() == [b"a", b"b"]

@@ -330,7 +330,7 @@ def _keys_used_early() -> AbstractContextManager[Any]:
     """The key of a publication without history is used in a transaction before its ring."""
     stack = ExitStack()
     for room in ("streams", "broker"):
-        name = f"realtime.engine.postgresql.{room}.has_key_alone"
+        name = f"realtime.engine.postgresql.{room}.is_sent_within"
         stack.enter_context(mock.patch(name, return_value=False))
     stack.enter_context(mock.patch.object(Ringer, "within", return_value={}))
     return stack

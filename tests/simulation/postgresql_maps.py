@@ -1,16 +1,15 @@
-"""Statements of maps, in Python: each does to the model what its SQL does.
+"""Maps, in Python: each function does to the model what its SQL does.
 
 See `postgresql_streams`, and `sql/streams_maps.sql`.
 """
 
 from __future__ import annotations
 
-import json
 from typing import Any, NamedTuple
 
-from realtime.engine.postgresql import maps, streams
+from realtime.engine.postgresql import maps
 from tests.simulation.postgresql_database import Row, Running, Statements, Transaction
-from tests.simulation.postgresql_streams import Stream, lock_stream, publish, use_stream
+from tests.simulation.postgresql_streams import Stream, use_stream
 
 STATEMENTS = Statements()
 
@@ -21,7 +20,7 @@ class Map(NamedTuple):
     id: int
     keeps: bool
     keys: int = 0
-    bytes: int = 0
+    size: int = 0
 
 
 class Entry(NamedTuple):
@@ -30,39 +29,30 @@ class Entry(NamedTuple):
     off: int
     at: int
     record: bytes
-    bytes: int
+    size: int
     version: int | None
     version_epoch: bytes | None
     expires: int | None
 
 
-@STATEMENTS.runs(streams._PUBLISH_CHANGES)
-def publish_changes(t: Transaction, *arguments: Any) -> Running:
-    *columns, relaxed = arguments
-    t.is_relaxed = t.is_relaxed or relaxed
-    rows: list[Row] = []
-    for row in zip(*columns, strict=True):
-        yield None
-        checks = json.loads(row[-1]) if row[-1] is not None else {}
-        if "change" in checks:
-            rows += yield from change_map(t, row[:-1], checks.pop("change"), checks)
-        else:
-            ((*made,),) = yield from publish(t, *([each] for each in row))
-            rows.append((*made, None, None, None, None))
-    return rows
+class Begun(NamedTuple):
+    """What `begin_change` returns."""
+
+    position: Row
+    reason: str | None
+    id: int
+    entry: Row
+    meta: int
 
 
-def change_map(t: Transaction, row: Row, change: dict[str, Any], checks: dict[str, Any]) -> Running:
-    channel, content, uid, size, lifetime, meta, fresh = row
+def begin_change(
+    t: Transaction, channel: bytes, stream: Stream | None, meta: int, checks: dict[str, Any]
+) -> Running:
+    """`stream`: it is locked; None: the channel is."""
+    change = checks["change"]
     name, mode, is_put = bytes.fromhex(change["key"]), change.get("mode"), "bytes" in change
     ttl = change.get("ttl") or None
-    stream: Stream | None = None
-    offset = epoch = None
-    if size == 0:
-        yield from t.lock("channel", channel)
-    else:
-        (stream,) = yield from lock_stream(t, channel, fresh, meta)
-        offset, epoch = stream.top, stream.epoch + t.timeline
+    position: Row = (stream.top, stream.epoch + t.timeline) if stream else (None, None)
     now = t.now_ms()
     yield None
     found: Map | None = t.get("map", channel)
@@ -74,21 +64,18 @@ def change_map(t: Transaction, row: Row, change: dict[str, Any], checks: dict[st
         found = None
     entry: Entry | None = None
     if found is None:
-        found = Map(t.number("stream") if stream is None else stream.id, size > 0)
+        row = Map(t.number("stream") if stream is None else stream.id, stream is not None)
     else:
-        entry = t.get("map_entry", (found.id, name))
+        row = found
+        entry = t.get("map_entry", (row.id, name))
     lives = entry is not None and (entry.expires is None or entry.expires > now)
-    more_keys = is_put - (entry is not None)
-    more_bytes = change.get("bytes", 0) - (0 if entry is None else entry.bytes)
+    keys = row.keys + is_put - (entry is not None)
+    size = row.size + change.get("bytes", 0) - (0 if entry is None else entry.size)
     used = t.get("once", bytes.fromhex(checks["once"])) if "once" in checks else None
-    if used is not None and used[2] <= now:
-        used = None
     reason = None
-    if used is not None:
+    if used is not None and used[2] > now:
         reason = "idempotency"
-    elif change.get("offset", off := entry.off if entry else 0) != off or (
-        "epoch" in change and epoch is not None and change["epoch"] != epoch
-    ):
+    elif _is_other(change, entry, position[1]):
         reason = "position_mismatch"
     elif _is_older(change, entry):
         reason = "version"
@@ -96,51 +83,47 @@ def change_map(t: Transaction, row: Row, change: dict[str, Any], checks: dict[st
         reason = "key_exists"
     elif (not lives and mode == "if_exists") or (entry is None and not is_put):
         reason = "key_not_found"
-    elif is_put and (
-        found.keys + more_keys > change["most_keys"]
-        or found.bytes + more_bytes > change["most_bytes"]
-    ):
+    elif is_put and (keys > change["most_keys"] or size > change["most_bytes"]):
         reason = "full"
-    if meta > 0 and found.keys + more_keys > 0:
-        if (ttl is None and is_put) or (found.keys and (stream is None or stream.expires is None)):
+    if meta > 0 and keys > 0:
+        expires = stream.expires if stream and row.keys else None
+        if (is_put and ttl is None) or (row.keys and expires is None):
             meta = 0
         else:
-            left = stream.expires - now if found.keys and stream and stream.expires else 0
-            meta = max(meta, 2 * (ttl or 0), left)
+            meta = max(meta, 2 * (ttl or 0), expires - now if expires is not None else 0)
     if reason is not None:
-        if used is not None:
-            offset, epoch = used[0], used[1] and used[1] + t.timeline
+        if reason == "idempotency":
+            assert used is not None
+            position = used[0], used[1] and used[1] + t.timeline
         elif reason == "key_exists" and mode == "renew":
             assert entry is not None
             renewed = entry._replace(expires=now + ttl if ttl else None)
-            yield from t.put("map_entry", (found.id, name), renewed)
+            yield from t.put("map_entry", (row.id, name), renewed)
             if stream is not None and stream.expires is not None:
-                expires = now + meta if meta > 0 else None
-                yield from t.put("stream", channel, stream._replace(expires=expires))
-        current = entry[:3] if entry and reason != "key_not_found" else (None, None, None)
-        return [(offset, epoch, False, reason, *current)]
-    text = json.dumps(checks) if checks else None
-    arguments = (channel, content, uid, size, lifetime, meta, fresh, text)
-    ((offset, epoch, kept),) = yield from publish(t, *([each] for each in arguments))
-    if is_put:
-        made = Entry(
-            offset or 0,
-            t.get("stream", channel).at if size else now,
-            content,
-            change["bytes"],
-            change.get("version"),
-            bytes.fromhex(change["version_epoch"]) if "version" in change else None,
-            now + ttl if ttl else None,
-        )
-        yield from t.put("map_entry", (found.id, name), made)
-    else:
-        yield from t.put("map_entry", (found.id, name), None)
-    if found.keys + more_keys == 0:
+                longer = now + meta if meta > 0 else None
+                yield from t.put("stream", channel, stream._replace(expires=longer))
+        shown = (None,) * 3 if entry is None or reason == "key_not_found" else entry[:3]
+        return Begun(position, reason, row.id, shown, meta)
+    if "once" in checks:
+        key = bytes.fromhex(checks["once"])
+        yield from t.put("once", key, (None, None, now + checks["lifetime"]))
+    if not is_put:
+        yield from t.put("map_entry", (row.id, name), None)
+    changed = Map(row.id, stream is not None, keys, size)
+    if keys == 0:
         yield from t.put("map", channel, None)
-    elif more_keys or more_bytes or found.keeps != (size > 0):
-        now_found = Map(found.id, size > 0, found.keys + more_keys, found.bytes + more_bytes)
-        yield from t.put("map", channel, now_found)
-    return [(offset, epoch, kept, None, None, None, None)]
+    elif changed != found:
+        yield from t.put("map", channel, changed)
+    return Begun(position, None, row.id, (None,) * 3, meta)
+
+
+def _is_other(change: dict[str, Any], entry: Entry | None, epoch: str | None) -> bool:
+    """Return whether the last change of a key has another position than the expected one."""
+    if "offset" not in change:
+        return False
+    if change["offset"] != (0 if entry is None else entry.off):
+        return True
+    return epoch is not None and change.get("epoch", epoch) != epoch
 
 
 def _is_older(change: dict[str, Any], entry: Entry | None) -> bool:
@@ -148,6 +131,22 @@ def _is_older(change: dict[str, Any], entry: Entry | None) -> bool:
         return False
     epochs = (b"", entry.version_epoch)
     return change["version"] <= entry.version and bytes.fromhex(change["version_epoch"]) in epochs
+
+
+def put_entry(
+    t: Transaction, number: int, change: dict[str, Any], offset: int, at: int, record: bytes
+) -> Running:
+    made = Entry(
+        offset,
+        at,
+        record,
+        change["bytes"],
+        change.get("version"),
+        bytes.fromhex(change["version_epoch"]) if "version" in change else None,
+        at + change["ttl"] if change["ttl"] else None,
+    )
+    yield from t.put("map_entry", (number, bytes.fromhex(change["key"])), made)
+    return []
 
 
 @STATEMENTS.runs(maps._READ)

@@ -34,6 +34,7 @@ from tests.simulation import (
     postgresql_cluster,
     postgresql_lists,
     postgresql_maps,
+    postgresql_publishing,
     postgresql_streams,
 )
 from tests.simulation.network import End, Link, Network
@@ -51,6 +52,7 @@ from tests.simulation.world import Process, World
 STATEMENTS: Mapping[str, Statement] = {
     **postgresql_streams.STATEMENTS,
     **postgresql_maps.STATEMENTS,
+    **postgresql_publishing.STATEMENTS,
     **postgresql_lists.STATEMENTS,
     **postgresql_cluster.STATEMENTS,
 }

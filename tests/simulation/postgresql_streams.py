@@ -7,17 +7,14 @@ A reader that is one inner statement is no generator.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Sequence
-from functools import partial
 from typing import Any, NamedTuple
 
 from realtime.engine.postgresql import delivery, listening, rings, streams
 from realtime.pending import within
-from tests.simulation.postgresql_database import Row, Running, Statements, Transaction, failure
+from tests.simulation.postgresql_database import Row, Running, Statements, Transaction
 
 DAY = 86_400_000
-NO_PARTITION = "23514"
 
 STATEMENTS = Statements()
 
@@ -41,10 +38,6 @@ class Stream(NamedTuple):
         return self.expires is None or self.expires > now
 
 
-def _lives(now: int, row: Stream) -> bool:
-    return row.lives(now)
-
-
 def first_epoch(t: Transaction, fresh: str) -> Running:
     if t.get("setting", "epoch") is None:
         yield from t.add("setting", "epoch", fresh)
@@ -63,53 +56,6 @@ def begin_stream(t: Transaction, channel: bytes, fresh: str, meta: int) -> Runni
     elif not row.lives(now):
         yield from t.put("stream", channel, Stream(number, fresh, expires))
     return []
-
-
-@STATEMENTS.runs(streams._PUBLISH)
-def publish(t: Transaction, *columns: Sequence[Any]) -> Running:
-    rows: list[Row] = []
-    for channel, record, uid, size, lifetime, meta, fresh, text in zip(*columns, strict=True):
-        checks = json.loads(text) if text is not None else {}
-        if text is not None:
-            yield None
-            checked = yield from check_publication(t, channel, size, meta, fresh, checks)
-            (offset, epoch), refused = checked[0]
-            if not refused:
-                yield from send(t, checks.get("send", {}))
-            if refused or size == 0:
-                rows.append((offset, epoch and epoch + t.timeline, not refused))
-                continue
-        while True:
-            yield None
-            now = t.now_ms()
-            found = yield from t.find("stream", channel, partial(_lives, now))
-            if found:
-                break
-            yield from begin_stream(t, channel, fresh, meta)
-        before: Stream = found[0]
-        stream = before._replace(
-            top=before.top + 1,
-            floor=max(before.top if before.ends <= now else before.floor, before.top + 1 - size),
-            at=max(before.at, now),
-            ends=now + lifetime,
-            before=before.uid,
-            uid=uid,
-            expires=now + max(meta, 2 * lifetime) if meta > 0 else None,
-        )
-        if "version" in checks:
-            stream = stream._replace(
-                version=checks["version"], version_epoch=bytes.fromhex(checks["version_epoch"])
-            )
-        yield from t.put("stream", channel, stream)
-        if t.get("partition", stream.at // DAY) is None:
-            raise failure(NO_PARTITION)
-        yield from t.put("entry", (stream.id, stream.top), (stream.at, record, stream.before))
-        if "once" in checks:
-            key = bytes.fromhex(checks["once"])
-            expires = t.get("once", key)[2]
-            yield from t.put("once", key, (stream.top, stream.epoch, expires))
-        rows.append((stream.top, stream.epoch + t.timeline, True))
-    return rows
 
 
 def send(t: Transaction, content: dict[str, str]) -> Running:

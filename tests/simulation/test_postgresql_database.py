@@ -100,7 +100,7 @@ class Draw:
         kind = chance.choice(("channels", "users", "channel_users"))
         kinds: list[tuple[str, tuple[Any, ...]]] = [
             *[self._publish(meta) for _ in range(5)],
-            *[self._publish_changes(meta) for _ in range(8)],
+            *[self._change(meta) for _ in range(8)],
             (
                 maps._READ,
                 (
@@ -210,11 +210,12 @@ class Draw:
             checks = json.dumps(asked)
             rows = [(*row[:3], 0, *row[4:7], checks) for row in rows]
         columns = [[*column] for column in zip(*rows, strict=True)] or [[] for _ in range(8)]
-        return streams._PUBLISH, tuple(columns)
+        return streams._PUBLISH, (*columns, chance.random() < 0.2)
 
-    def _publish_changes(self, meta: int) -> tuple[str, tuple[Any, ...]]:
+    def _change(self, meta: int) -> tuple[str, tuple[Any, ...]]:
+        """Publish, with changes of maps among the publications."""
         chance = self.random
-        _, (*columns, texts) = self._publish(meta)
+        query, (*columns, texts, relaxed) = self._publish(meta)
         changed: list[str | None] = []
         for size, text in zip(columns[3], texts, strict=True):
             if chance.random() < 0.1:
@@ -230,7 +231,7 @@ class Draw:
             if size == 0 and "send" not in checks:
                 checks["send"] = {"letter": "y"}
             changed.append(json.dumps(checks | {"change": change}))
-        return streams._PUBLISH_CHANGES, (*columns, changed, chance.random() < 0.2)
+        return query, (*columns, changed, relaxed)
 
     def _presence(self) -> tuple[str, tuple[Any, ...]]:
         clients, removed = self._two(["c1", "c2", "c3", "c4"])

@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import logging
-
+from realtime.engine.entries import Entries
 from realtime.engine.epochs import new_epoch
 from realtime.engine.maps import Page
+from realtime.engine.postgresql import streams
 from realtime.engine.postgresql.database import Database
-from realtime.engine.postgresql.packing import text
-from realtime.engine.postgresql.streams import MAX_COUNT, Keeping, key, to_publication
-from realtime.protocol.messages import ChannelName, Publication, StreamPosition
-
-logger = logging.getLogger("realtime.engine")
+from realtime.engine.postgresql.packing import FOREIGN, text
+from realtime.engine.postgresql.streams import MAX_COUNT, Keeping, to_entry
+from realtime.protocol.messages import ChannelName, StreamPosition
 
 _READ = "SELECT * FROM {schema}.read_map(%s, %s, %s::bytea, %s::bigint, %s::bigint, %s, %s::bigint)"
 _DUE = (
@@ -28,18 +26,20 @@ class PostgreSQLMaps:
     def __init__(self, database: Database, keeping: Keeping) -> None:
         self._database = database
         self._keeping = keeping
+        self._entries = Entries("An entry of a map", FOREIGN)
 
     async def page(self, channel: ChannelName, cursor: str = "", limit: int = 100) -> Page:
-        return await self._read(channel, key(cursor) + _END, None, min(limit, MAX_COUNT))
+        return await self._read(channel, streams.key(cursor) + _END, None, min(limit, MAX_COUNT))
 
-    async def get(self, channel: ChannelName, key_: str) -> Page:
-        return await self._read(channel, key(key_), key(key_) + _END, 1)
+    async def get(self, channel: ChannelName, key: str) -> Page:
+        name = streams.key(key)
+        return await self._read(channel, name, name + _END, 1)
 
     async def _read(self, channel: ChannelName, low: bytes, high: bytes | None, limit: int) -> Page:
         keeping = self._keeping
         rows = await self._database.fetch(
             _READ,
-            key(channel),
+            streams.key(channel),
             low,
             high,
             limit + 1,  # one more shows that there is another page
@@ -48,14 +48,8 @@ class PostgreSQLMaps:
             keeping.glanced_lifetime * 1000,
         )
         offset, epoch, size, *_ = rows[0]
-        entries: list[Publication] = []
         page = [row[3:] for row in rows[:limit] if row[3] is not None]
-        for _, off, at, record in page:
-            try:
-                entries.append(to_publication(record, off, at))
-            except Exception:  # no node of this version wrote it
-                about = {"channel": channel}
-                logger.exception("An entry of a map cannot be decoded", extra=about)
+        entries = self._entries.decoded((row[1:] for row in page), to_entry)
         cursor = text(page[-1][0]) if page and len(rows) > limit else ""
         return Page(tuple(entries), cursor, StreamPosition(offset, epoch), size)
 

@@ -17,9 +17,11 @@ from msgspec import Raw
 
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Notice, Outgoing, Published
+from realtime.engine.entries import Entries
 from realtime.engine.epochs import HELD_LIFETIME, new_epoch
 from realtime.engine.maps import Refusal
 from realtime.engine.postgresql.database import Database, Refused, Row
+from realtime.engine.postgresql.packing import FOREIGN
 from realtime.engine.postgresql.rings import Message, Ringer
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
@@ -36,13 +38,10 @@ _AGAIN = ("40001", "40P01")
 _NO_PARTITION = "23514"
 
 _PUBLISH = (
-    "SELECT * FROM {schema}.publish(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
-    " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[])"
+    "SELECT * FROM {schema}.publish_many(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
+    " %s::bigint[], %s::bigint[], %b::text[], %b::text[]::jsonb[], %s)"
 )
-_PUBLISH_CHANGES = (
-    "SELECT * FROM {schema}.publish_changes(%s::bytea[], %s::bytea[], %s::bytea[], %s::integer[],"
-    " %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[], %s)"
-)
+"""`%b`: as text, each text of an array is quoted."""
 _READ = (
     "SELECT * FROM {schema}.read_stream("
     "%s, %s::numeric, %s::bigint, %s, %s::bigint, %s, %s::bigint)"
@@ -81,6 +80,7 @@ class PostgreSQLStreams:
         self._database = database
         self._ringer = ringer
         self._keeping = keeping
+        self._entries = Entries("An entry of a map", FOREIGN)
 
     # publishing
 
@@ -124,29 +124,37 @@ class PostgreSQLStreams:
         asked.sort(key=lambda index: key(publications[index].channel))
         if asked:
             rows = [self._row(publications[index], contents[index]) for index in asked]
-            columns: list[Any] = [[*column] for column in zip(*rows, strict=True)]
-            query = _PUBLISH
-            if any(publications[index].publication.key for index in asked):
-                query = _PUBLISH_CHANGES
-                columns.append(
-                    self._relaxes and all(map(_may_be_lost, map(publications.__getitem__, asked)))
-                )
-            replies = await self._call_publish(query, columns)
-            for index, (offset, epoch, kept, *refusal) in zip(asked, replies, strict=True):
-                position = None if offset is None else StreamPosition(offset, epoch)
-                published[index] = Published(position, kept, *_refusal(*refusal))
-        return [
-            (done, None if sent and done.position is None else message)
-            for each, content, done in zip(publications, contents, published, strict=True)
-            for message in [_message(each.channel, content, done.position) if done.kept else None]
-        ]
+            columns = [[*column] for column in zip(*rows, strict=True)]
+            relaxed = self._relaxes and all(_may_be_lost(publications[index]) for index in asked)
+            replies = await self._call_publish(*columns, relaxed)
+            for index, row in zip(asked, replies, strict=True):
+                published[index] = self._published(*row)
+        kept: list[tuple[Published, Message | None]] = []
+        for each, content, done in zip(publications, contents, published, strict=True):
+            message = None
+            if done.kept and not (sent and done.position is None):
+                at = done.position or StreamPosition(0, "")
+                message = Message(each.channel, content, at.offset, at.epoch)
+            kept.append((done, message))
+        return kept
+
+    def _published(
+        self, offset: int | None, epoch: str, kept: bool, reason: Refusal | None, *entry: Any
+    ) -> Published:
+        """Return what became of a publication; see `publish_many` in `sql/streams.sql`."""
+        position = None if offset is None else StreamPosition(offset, epoch)
+        if reason is None:
+            return Published(position, kept)
+        found = [] if entry[0] is None else [entry]
+        current = self._entries.decoded(found, to_entry)
+        return Published(position, kept, reason, current[0] if current else None)
 
     def _is_sent_within(self, outgoing: Outgoing) -> bool:
         """Return whether the transaction of a publication must send the ring, too."""
         return is_sent_within(outgoing)
 
     def _row(self, outgoing: Outgoing, content: Raw) -> tuple[Any, ...]:
-        """Return the arguments of `publish` in `sql/streams.sql` for one publication."""
+        """Return the arguments of `publish_many` in `sql/streams.sql` for one publication."""
         options, checks = outgoing.options, _checks(outgoing)
         if not options.keeps_history:
             checks["send"] = self._ringer.within(Message(outgoing.channel, content))
@@ -161,10 +169,10 @@ class PostgreSQLStreams:
             json.dumps(checks) if checks else None,
         )
 
-    async def _call_publish(self, query: str, columns: list[Any]) -> list[Row]:
+    async def _call_publish(self, *arguments: Any) -> list[Row]:
         for left in reversed(range(TRIES)):
             try:
-                return await self._database.fetch(query, *columns)
+                return await self._database.fetch(_PUBLISH, *arguments)
             except Refused as error:
                 if left == 0 or error.state not in (*_AGAIN, _NO_PARTITION):
                     raise
@@ -240,15 +248,10 @@ class PostgreSQLStreams:
         await self._database.fetch(_RENEW, key(channel), epoch, new_epoch())
 
 
-def _message(channel: ChannelName, content: Raw, position: StreamPosition | None) -> Message:
-    if position is None:
-        return Message(channel, content)
-    return Message(channel, content, position.offset, position.epoch)
-
-
 def is_asked(outgoing: Outgoing) -> bool:
     """Return whether the database decides about a publication, or keeps it."""
-    return outgoing.options.keeps_history or is_sent_within(outgoing)
+    is_kept = outgoing.options.keeps_history or outgoing.publication.key != ""
+    return is_kept or outgoing.once is not None
 
 
 def is_sent_within(outgoing: Outgoing) -> bool:
@@ -286,15 +289,19 @@ def to_publication(record: bytes, offset: int, at: int = 0) -> Publication:
     return records.to_publication(msgspec.json.decode(record), offset, at)
 
 
+def to_entry(row: Row) -> Publication:
+    """Return the entry of a map: offset, time and record. Raises as `to_publication`."""
+    offset, at, record = row
+    return to_publication(record, offset, at)
+
+
 def content_of(outgoing: Outgoing) -> Raw:
     """Return the record of a publication, as it is kept and sent."""
     return Raw(msgspec.json.encode(records.of_publication(outgoing.publication)))
 
 
 def _checks(outgoing: Outgoing) -> dict[str, Any]:
-    """Return what is asked before a publication is made; see `publish` in `sql/streams.sql`, and
-    `publish_changes` in `sql/streams_maps.sql`.
-    """
+    """Return what is asked before a publication is made; see `sql/streams.sql`."""
     once, version, expect = outgoing.once, outgoing.version, outgoing.expect
     checks: dict[str, Any] = {}
     if once is not None:
@@ -326,19 +333,3 @@ def _change(outgoing: Outgoing) -> dict[str, Any]:
         "most_keys": options.map_max_keys,
         "most_bytes": options.map_max_bytes,
     }
-
-
-def _refusal(
-    reason: Refusal | None = None,
-    offset: int | None = None,
-    at: int = 0,
-    record: bytes = b"",
-) -> tuple[Refusal, Publication | None]:
-    """Return reason and entry of a change that was not made."""
-    if reason is None:
-        return "", None
-    try:
-        return reason, None if offset is None else to_publication(record, offset, at)
-    except Exception:  # no node of this version wrote it
-        logger.exception("An entry of a map cannot be decoded")
-        return reason, None

@@ -10,9 +10,10 @@ import pytest
 
 from realtime.engine.lists import Kind
 from realtime.errors import EngineUnavailable
-from realtime.protocol.messages import ClientInfo
+from realtime.protocol.messages import ClientInfo, StreamPosition
 from tests.database_server import DatabaseServer, QuickPostgres
 from tests.engine.bench import NODE, NODE_LIFETIME, PLAIN, comes_true
+from tests.engine.map_bench import make
 from tests.engine.postgresql_bench import PostgreSQLBench, announces, postgresql_bench
 
 
@@ -76,6 +77,20 @@ async def test_node_that_polls_gets_letters_after_a_crash_that_no_poll_met(
     server.kill()
 
 
+async def test_entries_of_a_map_outlive_a_crash(own: PostgreSQLBench) -> None:
+    for key in ("a", "b"):
+        await make(own, "board", key, 1)
+    before = await own.maps.page("board")
+
+    own.server.restart()
+    await comes_true(lambda: announces(own))
+
+    assert await own.maps.page("board") == before
+    third = await make(own, "board", "a", 2)
+    assert before.position is not None
+    assert third.position == StreamPosition(3, before.position.epoch)
+
+
 async def test_everything_fails_closed_while_postgresql_is_away(own: PostgreSQLBench) -> None:
     own.server.kill()
     calls = [
@@ -100,6 +115,10 @@ async def test_everything_fails_closed_while_postgresql_is_away(own: PostgreSQLB
         own.last_seen.users(5),
         own.last_seen.at("7"),
         own.last_seen.forget({}),
+        own.maps.page("board"),
+        own.maps.get("board", "a"),
+        own.maps.due(1),
+        make(own, "board", "a", 1),
     ]
     for call in calls:
         with pytest.raises(EngineUnavailable):

@@ -13,7 +13,7 @@ from realtime.engine.base import Joined, Outgoing, Published
 from realtime.engine.once import Once
 from realtime.engine.postgresql.engine import Addresses, PostgreSQLStore
 from realtime.engine.postgresql.schema import quoted
-from realtime.engine.postgresql.streams import _PUBLISH_CHANGES, content_of
+from realtime.engine.postgresql.streams import _PUBLISH, content_of
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ClientInfo, Publication, StreamPosition
 from realtime.serving import run_by_hand
@@ -289,8 +289,8 @@ async def test_change_that_is_committed_after_the_map_was_read_arrives(
     node: PostgreSQLBench, unique: str
 ) -> None:
     put = change(unique, "a", 1, EPHEMERAL)
-    columns = [[each] for each in node.broker._row(put, content_of(put))]
-    query = _PUBLISH_CHANGES.replace("{schema}", quoted(unique))
+    columns = [[each] for each in node.engine.broker._row(put, content_of(put))]
+    query = _PUBLISH.replace("{schema}", quoted(unique))
 
     with node.server.connect() as connection:
         connection.execute(query, [*columns, False])

@@ -1,6 +1,6 @@
 """Tables of an older version get the present functions while nodes work, and nothing is lost.
 
-The nodes ask for tops as older ones do, which know of no timeline.
+The nodes publish and ask for tops as older ones do, which know of no maps and no timeline.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import pytest
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.lists import Kind
-from realtime.engine.postgresql import delivery
+from realtime.engine.postgresql import delivery, streams
 from realtime.engine.postgresql.schema import create, quoted
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.chaos.old_version import extract
@@ -28,6 +28,10 @@ FIRST = "8b01d77a8947940d003163c240975703b1ffed1b"
 SQL = "realtime/engine/postgresql/sql"
 KEPT = ChannelOptions(history_size=100_000, history_lifetime=600)
 CHANNELS = ("a", "b", "c")
+OLD_PUBLISH = (
+    "SELECT p.*, NULL::text FROM {schema}.publish(%s::bytea[], %s::bytea[], %s::bytea[],"
+    " %s::integer[], %s::bigint[], %s::bigint[], %s::text[], %s::jsonb[]) AS p WHERE NOT %s"
+)
 OLD_TOPS = delivery._TOPS.replace(" || (SELECT {schema}.timeline())", "")
 
 
@@ -48,6 +52,7 @@ async def test_upgrade_beside_nodes_at_work_loses_nothing(
 ) -> None:
     assert delivery._TOPS != OLD_TOPS
     monkeypatch.setattr(delivery, "_TOPS", OLD_TOPS)
+    monkeypatch.setattr(streams, "_PUBLISH", OLD_PUBLISH)
     create_old(postgresql_server, unique, tmp_path)
     published = dict.fromkeys(CHANNELS, 0)
     stops = asyncio.Event()

@@ -112,63 +112,113 @@ END $$;
 --            {"once", "lifetime": hex digest and ms; "offset", "epoch": the expected top;
 --             "version", "version_epoch": number and hex}
 --            "send": without history, what sends the publication; see `send`
-CREATE OR REPLACE FUNCTION {schema}.publish(
+--            "change": of a change of a map:
+--            {"key": hex, "mode"; "bytes": of key and data, absent in a removal; "ttl": ms, 0: for
+--             ever; "most_keys", "most_bytes"; "offset", "epoch", "version", "version_epoch": as
+--             above, but of the last change of the key}
+-- relaxed    whether a crash may take it back
+--
+-- reason, entry_*  why a change was not made, and the entry of its key
+CREATE OR REPLACE FUNCTION {schema}.publish_many(
     channels bytea[], records bytea[], uids bytea[], sizes integer[], lifetimes bigint[],
-    metas bigint[], fresh text[], checks jsonb[]
-) RETURNS TABLE (position_offset bigint, position_epoch text, kept boolean) LANGUAGE plpgsql AS $$
+    metas bigint[], fresh text[], checks jsonb[], relaxed boolean
+) RETURNS TABLE (
+    position_offset bigint, position_epoch text, kept boolean, reason text,
+    entry_off bigint, entry_at bigint, entry_record bytea
+) LANGUAGE plpgsql AS $$
 DECLARE
     s {schema}.stream;
     now bigint;
+    meta bigint;
     refused boolean;
+    change jsonb;
+    begun record;
     timeline text := {schema}.timeline();
 BEGIN
+    IF relaxed THEN
+        PERFORM set_config('synchronous_commit', 'off', true);
+    END IF;
     FOR n IN 1 .. cardinality(channels) LOOP
-        IF checks[n] IS NOT NULL THEN
-            SELECT c.o, c.e || timeline, c.r INTO position_offset, position_epoch, refused
+        IF reason IS NOT NULL THEN
+            reason := NULL;
+            entry_off := NULL;
+            entry_at := NULL;
+            entry_record := NULL;
+        END IF;
+        kept := true;
+        meta := metas[n];
+        change := checks[n] -> 'change';
+        IF change IS NOT NULL THEN
+            begun := {schema}.begin_change(
+                channels[n], sizes[n], meta, fresh[n], change, checks[n], timeline
+            );
+            position_offset := begun.top;
+            position_epoch := begun.epoch;
+            reason := begun.reason;
+            entry_off := begun.entry_off;
+            entry_at := begun.entry_at;
+            entry_record := begun.entry_record;
+            meta := begun.kept_meta;
+            kept := reason IS NULL;
+        ELSIF checks[n] IS NOT NULL THEN
+            SELECT c.o, c.e || timeline, NOT c.r INTO position_offset, position_epoch, kept
             FROM {schema}.check_publication(
                 channels[n], sizes[n], metas[n], fresh[n], checks[n]
             ) AS c(o, e, r);
-            kept := NOT refused;
-            IF kept THEN
-                PERFORM {schema}.send(checks[n] -> 'send');
-            END IF;
-            IF refused OR sizes[n] = 0 THEN
-                RETURN NEXT;
-                CONTINUE;
-            END IF;
         END IF;
-        LOOP
-            now := {schema}.now_ms();
-            UPDATE {schema}.stream SET
-                top = stream.top + 1,
-                floor = greatest(
-                    CASE WHEN ends <= now THEN stream.top ELSE floor END,
-                    stream.top + 1 - sizes[n]
-                ),
-                at = greatest(stream.at, now),
-                ends = now + lifetimes[n],
-                before = stream.uid,
-                uid = uids[n],
-                version = coalesce((checks[n] ->> 'version')::numeric, stream.version),
-                version_epoch = CASE WHEN checks[n] ? 'version'
-                    THEN decode(checks[n] ->> 'version_epoch', 'hex') ELSE stream.version_epoch END,
-                expires = CASE WHEN metas[n] > 0 THEN now + greatest(metas[n], 2 * lifetimes[n]) END
-            WHERE channel = channels[n] AND (expires IS NULL OR expires > now)
-            RETURNING * INTO s;
-            EXIT WHEN FOUND;
-            PERFORM {schema}.begin_stream(channels[n], fresh[n], metas[n]);
-        END LOOP;
-        INSERT INTO {schema}.entry VALUES (s.id, s.top, s.at, records[n], s.before);
-        IF checks[n] ? 'once' THEN
-            UPDATE {schema}.once SET off = s.top, epoch = s.epoch
-            WHERE digest = decode(checks[n] ->> 'once', 'hex');
+        IF kept AND checks[n] ? 'send' THEN
+            PERFORM {schema}.send(checks[n] -> 'send');
         END IF;
-        position_offset := s.top;
-        position_epoch := s.epoch || timeline;
-        kept := true;
+        IF kept AND sizes[n] > 0 THEN
+            LOOP
+                now := {schema}.now_ms();
+                UPDATE {schema}.stream SET
+                    top = stream.top + 1,
+                    floor = greatest(
+                        CASE WHEN ends <= now THEN stream.top ELSE floor END,
+                        stream.top + 1 - sizes[n]
+                    ),
+                    at = greatest(stream.at, now),
+                    ends = now + lifetimes[n],
+                    before = stream.uid,
+                    uid = uids[n],
+                    version = coalesce((checks[n] ->> 'version')::numeric, stream.version),
+                    version_epoch = CASE WHEN checks[n] ? 'version'
+                        THEN decode(checks[n] ->> 'version_epoch', 'hex')
+                        ELSE stream.version_epoch END,
+                    expires = CASE WHEN meta > 0 THEN now + greatest(meta, 2 * lifetimes[n]) END
+                WHERE channel = channels[n] AND (expires IS NULL OR expires > now)
+                RETURNING * INTO s;
+                EXIT WHEN FOUND;
+                PERFORM {schema}.begin_stream(channels[n], fresh[n], metas[n]);
+            END LOOP;
+            INSERT INTO {schema}.entry VALUES (s.id, s.top, s.at, records[n], s.before);
+            IF checks[n] ? 'once' THEN
+                UPDATE {schema}.once SET off = s.top, epoch = s.epoch
+                WHERE digest = decode(checks[n] ->> 'once', 'hex');
+            END IF;
+            position_offset := s.top;
+            position_epoch := s.epoch || timeline;
+        END IF;
+        IF kept AND change ? 'bytes' THEN
+            PERFORM {schema}.put_entry(
+                begun.id, begun.is_new, change, coalesce(position_offset, 0),
+                CASE WHEN sizes[n] > 0 THEN s.at ELSE {schema}.now_ms() END, records[n]
+            );
+        END IF;
         RETURN NEXT;
     END LOOP;
 END $$;
+
+-- As nodes of older versions publish.
+CREATE OR REPLACE FUNCTION {schema}.publish(
+    channels bytea[], records bytea[], uids bytea[], sizes integer[], lifetimes bigint[],
+    metas bigint[], fresh text[], checks jsonb[]
+) RETURNS TABLE (position_offset bigint, position_epoch text, kept boolean) LANGUAGE sql AS $$
+    SELECT position_offset, position_epoch, kept FROM {schema}.publish_many(
+        channels, records, uids, sizes, lifetimes, metas, fresh, checks, false
+    )
+$$;
 
 -- Send a publication in the transaction that uses its key, so that both happen or neither. That
 -- costs the lock of the server which a NOTIFY holds until it is on disk.
@@ -191,6 +241,16 @@ BEGIN
             {schema}.now_us() || ' ' || (content ->> 'ring') || coalesce(letters[1] || ']]]', '')
         );
     END IF;
+END $$;
+
+-- Use an idempotency key, for its lifetime.
+CREATE OR REPLACE FUNCTION {schema}.use_key(
+    unused bytea, checks jsonb
+) RETURNS void LANGUAGE plpgsql AS $$
+BEGIN
+    INSERT INTO {schema}.once
+    VALUES (unused, NULL, NULL, {schema}.now_ms() + (checks ->> 'lifetime')::bigint)
+    ON CONFLICT (digest) DO UPDATE SET off = NULL, epoch = NULL, expires = excluded.expires;
 END $$;
 
 -- Return the stream of a channel, locked until the end of the transaction.
@@ -250,9 +310,7 @@ BEGIN
         END IF;
     END IF;
     IF key IS NOT NULL THEN
-        INSERT INTO {schema}.once AS o
-        VALUES (key, NULL, NULL, now + (checks ->> 'lifetime')::bigint)
-        ON CONFLICT (digest) DO UPDATE SET off = NULL, epoch = NULL, expires = excluded.expires;
+        PERFORM {schema}.use_key(key, checks);
     END IF;
     refused := false;
 END $$;

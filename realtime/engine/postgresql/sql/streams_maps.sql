@@ -24,48 +24,23 @@ CREATE TABLE IF NOT EXISTS {schema}.map_entry (
     expires bigint,                     -- when its lifetime is over; NULL: never
     PRIMARY KEY (map, key)
 ) WITH (fillfactor = 70);
-CREATE INDEX IF NOT EXISTS map_entry_expires ON {schema}.map_entry (expires);
+CREATE INDEX IF NOT EXISTS map_entry_expires ON {schema}.map_entry (expires)
+    WHERE expires IS NOT NULL;
 
--- Publish as `publish` does, with changes of maps among the publications.
+-- Begin a change of a map, or return why it is not made: all but the put, which needs its place in
+-- the stream. The stream is locked until the end of the transaction, without one the channel.
 --
--- checks   of a change also "change": {"key": hex, "mode"; "bytes": of key and data, absent in a
---          removal; "ttl": ms, 0: forever; "most_keys", "most_bytes": bounds; "offset", "epoch":
---          the expected position of the last change of the key; "version", "version_epoch"}
--- relaxed  whether the commit may be lost in a crash
-CREATE OR REPLACE FUNCTION {schema}.publish_changes(
-    channels bytea[], records bytea[], uids bytea[], sizes integer[], lifetimes bigint[],
-    metas bigint[], fresh text[], checks jsonb[], relaxed boolean
-) RETURNS TABLE (
-    position_offset bigint, position_epoch text, kept boolean, reason text,
-    current_off bigint, current_at bigint, current_record bytea
-) LANGUAGE plpgsql AS $$
-BEGIN
-    IF relaxed THEN
-        PERFORM set_config('synchronous_commit', 'off', true);
-    END IF;
-    FOR n IN 1 .. cardinality(channels) LOOP
-        IF checks[n] ? 'change' THEN
-            RETURN QUERY SELECT * FROM {schema}.change_map(
-                channels[n], records[n], uids[n], sizes[n], lifetimes[n], metas[n], fresh[n],
-                checks[n] -> 'change', nullif(checks[n] - 'change', '{}')
-            );
-        ELSE
-            RETURN QUERY SELECT p.*, NULL::text, NULL::bigint, NULL::bigint, NULL::bytea
-            FROM {schema}.publish(
-                ARRAY[channels[n]], ARRAY[records[n]], ARRAY[uids[n]], ARRAY[sizes[n]],
-                ARRAY[lifetimes[n]], ARRAY[metas[n]], ARRAY[fresh[n]], ARRAY[checks[n]]
-            ) AS p;
-        END IF;
-    END LOOP;
-END $$;
-
--- Make one change, or return why not, and the entry of its key.
-CREATE OR REPLACE FUNCTION {schema}.change_map(
-    asked bytea, content bytea, content_uid bytea, size integer, lifetime bigint, meta bigint,
-    fresh text, change jsonb, checks jsonb
-) RETURNS TABLE (
-    position_offset bigint, position_epoch text, kept boolean, reason text,
-    current_off bigint, current_at bigint, current_record bytea
+-- change, checks  see `publish_many`
+-- top, epoch      the position for the answer; NULL without a stream
+-- reason          why not; NULL: the change is made
+-- id              of the map
+-- is_new          whether the key has no entry
+-- entry_*         that entry, where the change is not made
+-- kept_meta       `meta`, or longer: the stream is not forgotten before its entries
+CREATE OR REPLACE FUNCTION {schema}.begin_change(
+    asked bytea, size integer, meta bigint, fresh text, change jsonb, checks jsonb, timeline text,
+    OUT top bigint, OUT epoch text, OUT reason text, OUT id bigint, OUT is_new boolean,
+    OUT entry_off bigint, OUT entry_at bigint, OUT entry_record bytea, OUT kept_meta bigint
 ) LANGUAGE plpgsql AS $$
 DECLARE
     s {schema}.stream;
@@ -74,104 +49,109 @@ DECLARE
     used {schema}.once;
     wanted bytea := decode(change ->> 'key', 'hex');
     mode text := change ->> 'mode';
-    is_put boolean := change ? 'bytes';
+    put_bytes bigint := change ->> 'bytes';
     ttl bigint := nullif((change ->> 'ttl')::bigint, 0);
+    once_key bytea := decode(checks ->> 'once', 'hex');
     now bigint;
     lives boolean;
-    more_keys integer;
-    more_bytes bigint;
+    new_keys bigint;
+    new_bytes bigint;
 BEGIN
     IF size = 0 THEN
         PERFORM pg_advisory_xact_lock(hashtextextended('{schema}' || encode(asked, 'hex'), 0));
     ELSE
         s := {schema}.lock_stream(asked, fresh, meta);
-        position_offset := s.top;
-        position_epoch := s.epoch || {schema}.timeline();
+        top := s.top;
+        epoch := s.epoch || timeline;
     END IF;
     now := {schema}.now_ms();
     SELECT * INTO m FROM {schema}.map WHERE channel = asked;
-    IF m.id <> s.id THEN
+    IF m.id <> s.id THEN  -- the stream has begun again
         DELETE FROM {schema}.map WHERE channel = asked;
         DELETE FROM {schema}.map_entry WHERE map = m.id;
         m := NULL;
     END IF;
-    IF m.id IS NULL THEN
-        m := (asked, coalesce(s.id, nextval('{schema}.stream_id')), size > 0, 0, 0);
-    ELSE
+    id := coalesce(m.id, s.id, nextval('{schema}.stream_id'));
+    IF m.id IS NOT NULL THEN
         SELECT * INTO e FROM {schema}.map_entry WHERE map = m.id AND key = wanted;
     END IF;
-    lives := e.key IS NOT NULL AND coalesce(e.expires > now, true);
-    more_keys := is_put::integer - (e.key IS NOT NULL)::integer;
-    more_bytes := coalesce((change ->> 'bytes')::bigint, 0) - coalesce(e.bytes, 0);
-    IF checks ? 'once' THEN
-        SELECT * INTO used FROM {schema}.once
-        WHERE digest = decode(checks ->> 'once', 'hex') AND expires > now;
+    is_new := e.key IS NULL;
+    new_keys := coalesce(m.keys, 0) + (put_bytes IS NOT NULL)::integer - (NOT is_new)::integer;
+    new_bytes := coalesce(m.bytes, 0) + coalesce(put_bytes, 0) - coalesce(e.bytes, 0);
+    lives := NOT is_new AND coalesce(e.expires > now, true);
+    IF once_key IS NOT NULL THEN
+        SELECT * INTO used FROM {schema}.once WHERE digest = once_key AND expires > now;
     END IF;
     reason := CASE
         WHEN used.digest IS NOT NULL THEN 'idempotency'
-        WHEN (change ->> 'offset')::numeric <> coalesce(e.off, 0)
-            OR change ->> 'epoch' <> position_epoch THEN 'position_mismatch'
+        WHEN (change ->> 'offset')::numeric <> coalesce(e.off, 0) OR change ->> 'epoch' <> epoch
+            THEN 'position_mismatch'
         WHEN (change ->> 'version')::numeric <= e.version
             AND decode(change ->> 'version_epoch', 'hex') IN ('', e.version_epoch) THEN 'version'
         WHEN lives AND mode IN ('if_new', 'renew', 'if_expired') THEN 'key_exists'
-        WHEN NOT lives AND mode = 'if_exists' OR e.key IS NULL AND NOT is_put THEN 'key_not_found'
-        WHEN is_put AND (
-            m.keys + more_keys > (change ->> 'most_keys')::bigint
-            OR m.bytes + more_bytes > (change ->> 'most_bytes')::bigint
+        WHEN NOT lives AND mode = 'if_exists' OR is_new AND put_bytes IS NULL THEN 'key_not_found'
+        WHEN put_bytes IS NOT NULL AND (
+            new_keys > (change ->> 'most_keys')::bigint
+            OR new_bytes > (change ->> 'most_bytes')::bigint
         ) THEN 'full'
     END;
-    IF meta > 0 AND m.keys + more_keys > 0 THEN  -- the stream is not forgotten before its entries
-        meta := CASE WHEN ttl IS NULL AND is_put OR s.expires IS NULL AND m.keys > 0 THEN 0
-            ELSE greatest(meta, 2 * ttl, CASE WHEN m.keys > 0 THEN s.expires - now END) END;
-    END IF;
+    kept_meta := CASE
+        WHEN meta = 0 OR new_keys = 0 THEN meta
+        WHEN put_bytes IS NOT NULL AND ttl IS NULL OR m.keys > 0 AND s.expires IS NULL THEN 0
+        ELSE greatest(meta, 2 * ttl, CASE WHEN m.keys > 0 THEN s.expires - now END)
+    END;
     IF reason IS NOT NULL THEN
-        IF used.digest IS NOT NULL THEN
-            position_offset := used.off;
-            position_epoch := used.epoch || {schema}.timeline();
+        IF reason <> 'key_not_found' THEN
+            entry_off := e.off;
+            entry_at := e.at;
+            entry_record := e.record;
+        END IF;
+        IF reason = 'idempotency' THEN
+            top := used.off;
+            epoch := used.epoch || timeline;
         ELSIF reason = 'key_exists' AND mode = 'renew' THEN
             UPDATE {schema}.map_entry SET expires = now + ttl WHERE map = m.id AND key = wanted;
-            UPDATE {schema}.stream SET expires = CASE WHEN meta > 0 THEN now + meta END
-            WHERE channel = asked AND id = m.id AND expires IS NOT NULL;
+            UPDATE {schema}.stream SET expires = CASE WHEN kept_meta > 0 THEN now + kept_meta END
+            WHERE channel = asked AND stream.id = m.id AND expires IS NOT NULL;
         END IF;
-        kept := false;
-        IF reason <> 'key_not_found' THEN
-            current_off := e.off;
-            current_at := e.at;
-            current_record := e.record;
-        END IF;
-        RETURN NEXT;
         RETURN;
     END IF;
-    SELECT p.position_offset, p.position_epoch, p.kept
-    INTO position_offset, position_epoch, kept
-    FROM {schema}.publish(
-        ARRAY[asked], ARRAY[content], ARRAY[content_uid], ARRAY[size], ARRAY[lifetime],
-        ARRAY[meta], ARRAY[fresh], ARRAY[checks]
-    ) AS p;
-    IF is_put THEN
-        INSERT INTO {schema}.map_entry AS o VALUES (
-            m.id, wanted, coalesce(position_offset, 0),
-            CASE WHEN size = 0 THEN now
-                ELSE (SELECT t.at FROM {schema}.stream t WHERE t.channel = asked) END,
-            content, (change ->> 'bytes')::bigint,
-            (change ->> 'version')::numeric, decode(change ->> 'version_epoch', 'hex'), now + ttl
-        )
-        ON CONFLICT (map, key) DO UPDATE SET
-            off = excluded.off, at = excluded.at, record = excluded.record, bytes = excluded.bytes,
-            version = excluded.version, version_epoch = excluded.version_epoch,
-            expires = excluded.expires;
-    ELSE
+    IF once_key IS NOT NULL THEN
+        PERFORM {schema}.use_key(once_key, checks);
+    END IF;
+    IF put_bytes IS NULL THEN
         DELETE FROM {schema}.map_entry WHERE map = m.id AND key = wanted;
     END IF;
-    IF m.keys + more_keys = 0 THEN
+    IF new_keys = 0 THEN
         DELETE FROM {schema}.map WHERE channel = asked;
-    ELSIF more_keys <> 0 OR more_bytes <> 0 OR m.keeps <> (size > 0) THEN
-        INSERT INTO {schema}.map AS o
-        VALUES (asked, m.id, size > 0, m.keys + more_keys, m.bytes + more_bytes)
-        ON CONFLICT (channel) DO UPDATE SET
-            keeps = excluded.keeps, keys = excluded.keys, bytes = excluded.bytes;
+    ELSIF m.id IS NULL THEN
+        INSERT INTO {schema}.map VALUES (asked, id, size > 0, new_keys, new_bytes);
+    ELSIF (m.keeps, m.keys, m.bytes) <> (size > 0, new_keys, new_bytes) THEN
+        UPDATE {schema}.map SET keeps = size > 0, keys = new_keys, bytes = new_bytes
+        WHERE channel = asked;
     END IF;
-    RETURN NEXT;
+END $$;
+
+-- Put the entry of a key, after `begin_change`.
+CREATE OR REPLACE FUNCTION {schema}.put_entry(
+    changed bigint, is_new boolean, change jsonb, new_off bigint, new_at bigint, new_record bytea
+) RETURNS void LANGUAGE plpgsql AS $$
+DECLARE
+    put {schema}.map_entry;
+BEGIN
+    put := (
+        changed, decode(change ->> 'key', 'hex'), new_off, new_at, new_record, change ->> 'bytes',
+        change ->> 'version', decode(change ->> 'version_epoch', 'hex'),
+        new_at + nullif((change ->> 'ttl')::bigint, 0)
+    );
+    IF is_new THEN
+        INSERT INTO {schema}.map_entry VALUES (put.*);
+    ELSE
+        UPDATE {schema}.map_entry SET
+            off = put.off, at = put.at, record = put.record, bytes = put.bytes,
+            version = put.version, version_epoch = put.version_epoch, expires = put.expires
+        WHERE map = put.map AND key = put.key;
+    END IF;
 END $$;
 
 -- Read a map at one moment: the position of its channel, its size, and an entry or NULLs in each row.
