@@ -51,6 +51,10 @@ if TYPE_CHECKING:
     from realtime.server_api.connections import subscribers as subscribers
     from realtime.server_api.listening import Heard as Heard
     from realtime.server_api.listening import listen as listen
+    from realtime.server_api.maps import Map as Map
+    from realtime.server_api.maps import MapChange as MapChange
+    from realtime.server_api.maps import MapEntry as MapEntry
+    from realtime.server_api.maps import map as map  # noqa: A004
     from realtime.server_api.publishing import abroadcast as abroadcast
     from realtime.server_api.publishing import apublish as apublish
     from realtime.server_api.publishing import apublish_many as apublish_many
@@ -92,6 +96,7 @@ _NAMES = {
         "connections nodes round_trip subscribers"
     ),
     "server_api.listening": "Heard listen",
+    "server_api.maps": "Map MapChange MapEntry map",
     "server_api.publishing": "abroadcast apublish apublish_many broadcast publish publish_many",
     "server_api.queries": (
         "achannels ahistory ahistory_remove ainfo aposition apositions apresence "

@@ -33,6 +33,7 @@ from realtime.cluster.survey import A, SurveyAnswer, SurveyQuestion, SurveyResul
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Outgoing, Published, Store, Streams
 from realtime.engine.lists import Kind
+from realtime.engine.maps import KeyMode
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import Version
@@ -72,6 +73,13 @@ class NewPublication(msgspec.Struct, frozen=True, gc=False):
     """The top of the channel without which it is not published; the epoch "" is any."""
     after: Once | None = None
     """The key of the publication before it; see `Outgoing.after`."""
+    key: str = ""
+    """In a map, the key that it changes; it has no `skip_history`."""
+    removed: bool = False
+    """Whether it removes the key; the data are null."""
+    key_mode: KeyMode = ""
+    ttl: int | None = None
+    """See `Outgoing.ttl`."""
 
 
 class Member:
@@ -91,6 +99,7 @@ class Member:
         self.lists = store.lists
         self.limits = store.limits
         self.seen = store.seen
+        self.maps = store.maps
         self.uid = str(uuid.uuid4())
         self.spans = tracing.spans()
         """Makes spans; None without traces."""
@@ -174,10 +183,22 @@ class Member:
         if new.skip_history:
             options = NOT_KEPT
         publication = self._publication(new.data, options, None, new.tags)
+        if new.key:
+            publication = replace(publication, key=new.key, removed=new.removed)
         expect: StreamPosition | int | None = new.expect
         if isinstance(expect, StreamPosition) and not expect.epoch:
             expect = expect.offset
-        return Outgoing(new.channel, publication, options, new.once, new.version, expect, new.after)
+        return Outgoing(
+            new.channel,
+            publication,
+            options,
+            new.once,
+            new.version,
+            expect,
+            new.after,
+            new.key_mode,
+            new.ttl,
+        )
 
     def _publication(
         self,

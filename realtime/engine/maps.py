@@ -23,10 +23,15 @@ from __future__ import annotations
 
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
+from realtime.errors import BadRequest
+from realtime.payload import is_text
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 
 MAX_KEY_BYTES = 255
 """Bytes of a key in UTF-8, at least 1."""
+
+MAX_TTL = 2**31 - 1
+"""Seconds."""
 
 KeyMode: TypeAlias = Literal["", "if_new", "if_exists", "if_expired"]
 """Which entries a change may meet: any or none, none, one, one whose lifetime is over."""
@@ -35,6 +40,16 @@ Refusal: TypeAlias = Literal[
     "", "idempotency", "position_mismatch", "version", "key_exists", "key_not_found", "full"
 ]
 """Why a change was not made; asked in this order. "": it was made, or was no change of a map."""
+
+
+def check_key(key: str) -> None:
+    """Check the key of a change.
+
+    Raises:
+        BadRequest: it is empty, longer than `MAX_KEY_BYTES`, holds a null character, or is no text.
+    """
+    if not key or "\0" in key or not is_text(key) or len(key.encode()) > MAX_KEY_BYTES:
+        raise BadRequest
 
 
 class Page(NamedTuple):
@@ -65,8 +80,8 @@ class Maps(Protocol):
             limit: 0 or more; 0: none, for the size and the position.
         """
 
-    async def get(self, channel: ChannelName, key: str) -> Publication | None:
-        """Return the entry of a key, None without one."""
+    async def get(self, channel: ChannelName, key: str) -> Page:
+        """Read the entry of one key, as a page of one entry, or none; its cursor is ""."""
 
     async def due(self, limit: int) -> list[tuple[ChannelName, str]]:
         """Return up to `limit` keys whose lifetime is over, with their channels; oldest first.

@@ -16,8 +16,9 @@ from realtime import payload
 from realtime.cluster.member import NewPublication
 from realtime.engine.once import Once
 from realtime.errors import BadRequest
+from realtime.payload import site_text
 from realtime.pending.models import Pending, shard_of
-from realtime.server_api.arguments import once_of, tags_of, version_of, whole
+from realtime.server_api.arguments import once_of, tags_of, ttl_of, version_of, whole
 
 ONCE_LIFETIME = 86_400
 """Seconds for which the engine remembers that a row was published."""
@@ -79,6 +80,8 @@ def _to_text(new: NewPublication) -> str:
         extras["skip_history"] = True
     if new.version is not None:
         extras["version"] = list(new.version)
+    if new.key:
+        extras["change"] = [new.key, new.removed, new.key_mode, new.ttl]
     return json.dumps(extras) if extras else ""
 
 
@@ -109,6 +112,12 @@ def _with_extras(new: NewPublication, text: str) -> NewPublication:
     if "version" in extras:
         number, epoch = _items("version", extras["version"], 2)
         new = replace(new, version=version_of(whole("version", number), epoch))
+    if "change" in extras:
+        key, removed, key_mode, ttl = _items("change", extras["change"], 4)
+        if key_mode not in ("", "if_new", "if_exists") or not isinstance(removed, bool):
+            raise TypeError("change must have a mode, and say whether it removes the key")
+        key = site_text("a key", key)
+        new = replace(new, key=key, removed=removed, key_mode=key_mode, ttl=ttl_of(ttl))
     return new
 
 

@@ -9,11 +9,12 @@ from typing import Any, NamedTuple, TypedDict
 from msgspec.structs import replace
 
 from realtime.channel_rules import name, names
-from realtime.cluster.member import NewPublication
+from realtime.cluster.member import NOTHING, NewPublication
+from realtime.engine.maps import MAX_TTL, KeyMode
 from realtime.engine.once import MAX_ONCE_LIFETIME, ONCE_LIFETIME, Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.hooks.site_values import to_payload
-from realtime.payload import site_text
+from realtime.payload import Payload, site_text
 from realtime.protocol.messages import UINT64_MAX, StreamPosition
 
 
@@ -30,8 +31,8 @@ class Position(_Place):
     newer, or the channel is not where `expect` says. Equality does not look at it."""
 
 
-class AsyncManyOptions(TypedDict, total=False):
-    """Options of `apublish_many`."""
+class DeliveryOptions(TypedDict, total=False):
+    """Options of all functions that publish."""
 
     once: str | None
     """An idempotency key. The same key in the same channel publishes once, whichever processes
@@ -41,8 +42,6 @@ class AsyncManyOptions(TypedDict, total=False):
     """Whole seconds for which the key is remembered; 300 by default."""
     tags: Mapping[str, str] | None
     """Text by which subscribers can filter."""
-    skip_history: bool
-    """Deliver the publication only; it is not kept and has no position."""
     fail_silently: bool
     """Drop what cannot be published because this process reaches no clients, or because the
     engine is away, instead of raising NotServing or EngineUnavailable."""
@@ -55,6 +54,13 @@ class AsyncManyOptions(TypedDict, total=False):
     durable."""
     using: str | None
     """Alias of the database for the row; None: that of the transaction."""
+
+
+class AsyncManyOptions(DeliveryOptions, total=False):
+    """Options of `apublish_many`."""
+
+    skip_history: bool
+    """Deliver the publication only; it is not kept and has no position."""
 
 
 class ManyOptions(AsyncManyOptions, total=False):
@@ -81,6 +87,42 @@ class AsyncPublishOptions(AsyncManyOptions, total=False):
 
 class PublishOptions(AsyncPublishOptions, ManyOptions, total=False):
     """Options of `publish` and `broadcast`."""
+
+
+class AsyncRemoveOptions(DeliveryOptions, total=False):
+    """Options of `Map.aremove`."""
+
+    expect: Position | int | None
+    """The position, or the offset in whatever epoch, of the entry as it was read; 0: there was
+    none. If the entry is another one by now, it stays. For transactions see `PublishOptions`."""
+
+
+class RemoveOptions(AsyncRemoveOptions, total=False):
+    """Options of `Map.remove`."""
+
+    on_commit: bool
+    """As for `publish`."""
+
+
+class AsyncPutOptions(AsyncRemoveOptions, total=False):
+    """Options of `Map.aput`."""
+
+    if_new: bool
+    """Put only if the key has no entry."""
+    if_exists: bool
+    """Put only if the key has an entry."""
+    ttl: int | None
+    """Whole seconds for which the entry lives; 0: forever. None: as the options of the channel
+    say."""
+    version: int | None
+    """The version of what the data show, from 1 on. An entry with this version or a newer one
+    stays."""
+    version_epoch: str
+    """The run in which versions grow, as for `publish`."""
+
+
+class PutOptions(AsyncPutOptions, RemoveOptions, total=False):
+    """Options of `Map.put`."""
 
 
 def check_names(options: Mapping[str, Any], known: Any) -> None:
@@ -145,6 +187,13 @@ def version_of(number: int | None, epoch: str) -> Version | None:
     return Version(int(number), epoch)
 
 
+def ttl_of(ttl: int | None) -> int | None:
+    """Return the lifetime of an entry; raise TypeError or ValueError if it is not one."""
+    if ttl is not None and not 0 <= whole("ttl", ttl) <= MAX_TTL:
+        raise ValueError(f"ttl must be 0 to {MAX_TTL} seconds, not {ttl}")
+    return ttl
+
+
 def tags_of(tags: Mapping[str, str] | None) -> dict[str, str] | None:
     """Return tags as plain strings; raise TypeError if they are not text."""
     if tags is None:
@@ -181,6 +230,27 @@ def single(channel: str, data: object, options: AsyncPublishOptions) -> list[New
     if not options:
         return [NewPublication(name(channel), to_payload(data))]
     return [NewPublication(name(channel), to_payload(data), **_extras(options))]
+
+
+def change(
+    channel: str, key: str, data: Payload | None, options: Mapping[str, Any]
+) -> list[NewPublication]:
+    """Return a change of a map; errors as `single`. `data`: None removes the key."""
+    mode: KeyMode = "if_new" if options.get("if_new") else ""
+    if options.get("if_exists"):
+        if mode:
+            raise ValueError("if_new and if_exists contradict each other")
+        mode = "if_exists"
+    new = NewPublication(
+        name(channel),
+        NOTHING if data is None else data,
+        key=site_text("a key", key),
+        removed=data is None,
+        key_mode=mode,
+        ttl=ttl_of(options.get("ttl")),
+        **_extras(options),
+    )
+    return [new]
 
 
 def several(

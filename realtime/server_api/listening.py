@@ -16,7 +16,8 @@ from realtime.serving import serving
 
 
 class Heard(NamedTuple):
-    """A publication. Without history, its offset is 0 and its epoch ""."""
+    """A publication. Without history, its offset is 0 and its epoch "". `key` and `removed`: of a
+    change of a map."""
 
     data: Any
     offset: int
@@ -24,6 +25,8 @@ class Heard(NamedTuple):
     tags: dict[str, str]
     user: str
     """The user ID of the client that published it; "" for the site and anonymous clients."""
+    key: str = ""
+    removed: bool = False
 
 
 async def listen(channel: str, since: Position | int | None = None) -> AsyncGenerator[Heard]:
@@ -82,4 +85,6 @@ def _heard(publication: Publication, epoch: str) -> Heard:
         epoch,
         dict(publication.tags or {}),
         publication.info.user if publication.info else "",
+        publication.key,
+        publication.removed,
     )

@@ -14,17 +14,18 @@ from typing import Any, Generic, NamedTuple, TypeVar
 
 import msgspec
 from msgspec import Raw, Struct
+from msgspec.structs import replace
 
 from realtime import payload
 from realtime.channel_rules import check_channel
 from realtime.cluster.control import RefreshSome, SubscribeSome
-from realtime.cluster.member import Member, NewPublication
+from realtime.cluster.member import NOTHING, Member, NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Published
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
-from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound
+from realtime.errors import BadRequest, EngineUnavailable, Error, MethodNotFound, NotAvailable
 from realtime.payload import Payload
 from realtime.protocol.json_shapes import client_info
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
@@ -45,6 +46,8 @@ _DONE = results.Done()
 PAST = 1.0
 """Unix seconds of a moment that has passed, for every clock."""
 
+PAGE = 100
+"""Entries of a map in an answer, where the request has no limit."""
 MAX_PATTERN = 255
 """Characters of a pattern of channel names."""
 
@@ -151,6 +154,81 @@ def _payload(value: Raw, base64_value: str | None = None) -> Payload | None:
         return None if value == ABSENT else payload.check(bytes(value))
     except (ValueError, binascii.Error):
         raise BadRequest from None
+
+
+# maps
+
+
+async def _map_publish(member: Member, params: params_v2.MapPublish) -> results.MapChangeResult:
+    channel = params.channel or ""
+    check_channel(channel, member.config)
+    new = replace(
+        _new(channel, _data(params), params),
+        key=_key(params),
+        key_mode=params.key_mode or "",
+        ttl=params.ttl,
+    )
+    return results.MapChangeResult.of(await operations.publish(member, new))
+
+
+async def _map_remove(member: Member, params: params_v2.MapRemove) -> results.MapChangeResult:
+    new = NewPublication(
+        params.channel or "",
+        NOTHING,
+        params.tags or None,
+        Once(params.idempotency_key) if params.idempotency_key else None,
+        expect=None if params.expect is None else _stream_position(params.expect),
+        key=_key(params),
+        removed=True,
+    )
+    return results.MapChangeResult.of(await operations.publish(member, new))
+
+
+def _key(params: params_v2.MapPublish | params_v2.MapRemove) -> str:
+    if not params.key:
+        raise BadRequest
+    return params.key
+
+
+async def _map_read_state(
+    member: Member, params: params_v2.MapReadState
+) -> results.MapReadStateResult:
+    channel = params.channel or ""
+    if params.key:
+        page = await operations.map_get(member, channel, params.key)
+    else:
+        limit = params.limit or PAGE
+        page = await operations.map_page(member, channel, params.cursor or "", limit)
+    offset, epoch = results.position_of(page.position)
+    entries = [results.KeptPublication.of(each) for each in page.entries]
+    return results.MapReadStateResult(entries, offset, epoch, page.cursor)
+
+
+async def _map_read_stream(
+    member: Member, params: params_v2.MapReadStream
+) -> results.MapReadStreamResult:
+    channel = params.channel or ""
+    if not check_channel(channel, member.config).map:
+        raise NotAvailable
+    since = None
+    if params.since_offset or params.since_epoch:
+        since = _stream_position(params_v2.Position(params.since_offset, params.since_epoch))
+    found = await operations.history(
+        member, channel, limit=params.limit or 0, since=since, reverse=bool(params.reverse)
+    )
+    assert found.position is not None
+    entries = [results.KeptPublication.of(each) for each in found.publications]
+    return results.MapReadStreamResult(entries, found.position.offset, found.position.epoch)
+
+
+async def _map_stats(member: Member, params: params_v2.Channel) -> results.MapStatsResult:
+    page = await operations.map_page(member, params.channel or "", limit=0)
+    return results.MapStatsResult(page.size)
+
+
+async def _map_clear(member: Member, params: params_v2.Channel) -> results.Done:
+    await operations.map_clear(member, params.channel or "")
+    return _DONE
 
 
 # connections
@@ -333,6 +411,17 @@ METHODS: dict[str, Row[Any, Any]] = {
     for each in (
         row("publish", params_v2.Publish, _publish, results.Published),
         row("broadcast", params_v2.Broadcast, _broadcast, results.BroadcastResult),
+        row("map_publish", params_v2.MapPublish, _map_publish, results.MapChangeResult),
+        row("map_remove", params_v2.MapRemove, _map_remove, results.MapChangeResult),
+        row("map_read_state", params_v2.MapReadState, _map_read_state, results.MapReadStateResult),
+        row(
+            "map_read_stream",
+            params_v2.MapReadStream,
+            _map_read_stream,
+            results.MapReadStreamResult,
+        ),
+        row("map_stats", params_v2.Channel, _map_stats, results.MapStatsResult),
+        row("map_clear", params_v2.Channel, _map_clear, results.Done),
         row("subscribe", params_v2.Subscribe, _subscribe, results.Done),
         row("unsubscribe", params_v2.Unsubscribe, _unsubscribe, results.Sent),
         row("disconnect", params_v2.DisconnectUser, _disconnect, results.Sent),

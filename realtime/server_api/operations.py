@@ -21,7 +21,7 @@ from typing import NamedTuple
 
 from realtime.channel_rules import check_channel, check_data
 from realtime.cluster.control import RefreshSome, SubscribeSome
-from realtime.cluster.member import Member, NewPublication
+from realtime.cluster.member import NOTHING, Member, NewPublication
 from realtime.cluster.survey import (
     AskConnections,
     AskSubscribers,
@@ -31,6 +31,7 @@ from realtime.cluster.survey import (
 )
 from realtime.config.options import ChannelOptions, Config
 from realtime.engine.base import Published
+from realtime.engine.maps import Maps, Page, check_key
 from realtime.engine.nodes import NodeInfo, NodeStatus
 from realtime.errors import (
     BadRequest,
@@ -55,6 +56,8 @@ from realtime.streams import reading
 
 MAX_SURVEYED_CHANNELS = 1000
 """Channels of one survey."""
+MAX_PAGE = 1000
+"""Entries of a map in one answer."""
 MAX_WHITELIST = 1000
 """Clients that a disconnect may leave."""
 MAX_BLOCK_SECONDS = 10 * 365 * 24 * 3600
@@ -90,11 +93,13 @@ def check_new(new: NewPublication, config: Config) -> ChannelOptions:
     """Return the options of the channel that a publication is for.
 
     Raises:
-        NotAvailable: the publication has a version or expects a position, and is not kept.
+        NotAvailable: as `check_kept`.
         NotAnObject: `publication_data_format` wants a JSON object.
         BadRequest: the data do not have the type that is declared for the channel.
     """
     options = check_kept(new, config)
+    if new.removed:
+        return options
     check_data(options, new.data)
     if config.types is not None:
         config.types.check_sent(new.channel, new.data)
@@ -109,13 +114,24 @@ def check_kept(new: NewPublication, config: Config) -> ChannelOptions:
 
     Raises:
         NotAvailable: the publication has a version or expects a position, and is not kept in a
-            history.
+            history; or it has a key, and the channel is no map; or the other way round.
+        BadRequest: its key is not one.
     """
     options = check_channel(new.channel, config)
-    needs_history = new.version is not None or new.expect is not None
+    if new.key or options.map:
+        _check_change(new, options)
+        needs_history = new.expect is not None
+    else:
+        needs_history = new.version is not None or new.expect is not None
     if needs_history and (new.skip_history or not options.keeps_history):
         raise NotAvailable
     return options
+
+
+def _check_change(new: NewPublication, options: ChannelOptions) -> None:
+    if not (new.key and options.map) or new.skip_history:
+        raise NotAvailable
+    check_key(new.key)
 
 
 async def publish(member: Member, new: NewPublication) -> Published:
@@ -162,6 +178,63 @@ async def history_remove(member: Member, channel: ChannelName) -> None:
     """
     _check_history(member, channel)
     await member.broker.remove_history(channel)
+
+
+# maps
+
+
+async def map_page(
+    member: Member, channel: ChannelName, cursor: str = "", limit: int = MAX_PAGE
+) -> Page:
+    """Return the entries of a map after a cursor, `MAX_PAGE` at most; see `Maps.page`.
+
+    Raises:
+        NotAvailable: the channel is no map.
+    """
+    options, maps = _map(member, channel)
+    return _placed(await maps.page(channel, cursor, min(limit, MAX_PAGE)), options)
+
+
+async def map_get(member: Member, channel: ChannelName, key: str) -> Page:
+    """Return the entry of a key; see `Maps.get`.
+
+    Raises:
+        NotAvailable: the channel is no map.
+    """
+    options, maps = _map(member, channel)
+    check_key(key)
+    return _placed(await maps.get(channel, key), options)
+
+
+def _placed(page: Page, options: ChannelOptions) -> Page:
+    """Return a page without the position where the map has no stream."""
+    return page if options.keeps_history else page._replace(position=None)
+
+
+async def map_clear(member: Member, channel: ChannelName) -> None:
+    """Remove the entries that a map has now, each by a change.
+
+    Raises:
+        NotAvailable: the channel is no map.
+        NoReply: some were removed, and others may not be.
+    """
+    maps, cursor = _map(member, channel)[1], ""
+    while True:
+        page = await maps.page(channel, cursor, MAX_PAGE)
+        removals = [
+            NewPublication(channel, NOTHING, key=entry.key, removed=True) for entry in page.entries
+        ]
+        if removals:
+            await publish_many(member, removals)
+        if not (cursor := page.cursor):
+            return
+
+
+def _map(member: Member, channel: ChannelName) -> tuple[ChannelOptions, Maps]:
+    options = check_channel(channel, member.config)
+    if not options.map or member.maps is None:
+        raise NotAvailable
+    return options, member.maps
 
 
 # the connections of users

@@ -8,10 +8,11 @@ docs/protocol.md, 6.8.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Literal
 
 from msgspec import Meta, Raw, Struct, field
 
+from realtime.engine.maps import MAX_TTL
 from realtime.protocol.messages import ABSENT
 
 NEEDED = Meta(extra_json_schema={"x-needed": True})
@@ -58,6 +59,46 @@ class Broadcast(Data, forbid_unknown_fields=True):
     """params of broadcast."""
 
     channels: Annotated[list[str] | None, NEEDED] = None
+
+
+class MapPublish(Data, forbid_unknown_fields=True):
+    """params of map_publish. `expect` and versions are about the key. `ttl`: seconds for which the
+    entry lives; 0: forever."""
+
+    channel: Text = None
+    key: Text = None
+    key_mode: Literal["", "if_new", "if_exists"] | None = None
+    ttl: Annotated[int, Meta(ge=0, le=MAX_TTL)] | None = None
+
+
+class MapRemove(Struct, forbid_unknown_fields=True):
+    """params of map_remove."""
+
+    channel: Text = None
+    key: Text = None
+    tags: dict[str, str] | None = None
+    idempotency_key: str | None = None
+    expect: Position | None = None
+
+
+class MapReadState(Struct, forbid_unknown_fields=True):
+    """params of map_read_state. `limit`: 100 where it is absent, 1000 at most. `key`: only this
+    one."""
+
+    channel: Text = None
+    cursor: str | None = None
+    limit: Annotated[int, Meta(ge=0)] | None = None
+    key: str | None = None
+
+
+class MapReadStream(Struct, forbid_unknown_fields=True):
+    """params of map_read_stream. `limit` as for history."""
+
+    channel: Text = None
+    limit: Int32 | None = None
+    since_offset: Annotated[int, Meta(ge=0)] | None = None
+    since_epoch: str | None = None
+    reverse: bool | None = None
 
 
 class User(Struct, forbid_unknown_fields=True):
@@ -143,7 +184,7 @@ class BlockedUsers(Struct, forbid_unknown_fields=True):
 
 
 class Channel(Struct, forbid_unknown_fields=True):
-    """params of presence, presence_stats and history_remove."""
+    """params of presence, presence_stats, history_remove, map_stats and map_clear."""
 
     channel: Text = None
 

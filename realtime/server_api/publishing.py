@@ -55,15 +55,15 @@ def publish(channel: str, data: object, **options: Unpack[PublishOptions]) -> Po
 
     Raises:
         NotAvailable: code 108, a version or `expect` in a channel without history, or with
-            `skip_history`.
+            `skip_history`; or the channel is a map.
         TypeError: the data have no JSON form, or another argument has the wrong type.
         ValueError: the idempotency key is empty, or its lifetime is less than a second or longer
             than 31 days; or the version is not one; or other arguments contradict each other; or
             `publication_data_format` wants a JSON object, and the data are another value.
         ImproperlyConfigured: a durable publication, and the app is not installed.
     """
-    delivery = _delivery(options, PublishOptions)
-    return _send(single(channel, data, options), delivery, "apublish")[0]
+    delivery = delivery_of(options, PublishOptions)
+    return position_of(send(single(channel, data, options), delivery, "apublish")[0])
 
 
 async def apublish(
@@ -74,8 +74,8 @@ async def apublish(
     It publishes at once: Django's transactions belong to threads. The row of a durable publication
     is written in the thread of `sync_to_async`, in the transaction that is under way there.
     """
-    delivery = _delivery(options, AsyncPublishOptions)
-    return (await _asend(single(channel, data, options), delivery))[0]
+    delivery = delivery_of(options, AsyncPublishOptions)
+    return position_of((await asend(single(channel, data, options), delivery))[0])
 
 
 def publish_many(
@@ -98,16 +98,16 @@ def publish_many(
     Raises:
         TypeError, ValueError: as `publish`.
     """
-    delivery = _delivery(options, ManyOptions)
-    return _send(several(publications, options), delivery, "apublish_many")
+    delivery = delivery_of(options, ManyOptions)
+    return _positions(send(several(publications, options), delivery, "apublish_many"))
 
 
 async def apublish_many(
     publications: Iterable[tuple[str, object]], **options: Unpack[AsyncManyOptions]
 ) -> list[Position | None]:
     """Publish several (channel, data) pairs. Async version of `publish_many`, always at once."""
-    delivery = _delivery(options, AsyncManyOptions)
-    return await _asend(several(publications, options), delivery)
+    delivery = delivery_of(options, AsyncManyOptions)
+    return _positions(await asend(several(publications, options), delivery))
 
 
 def broadcast(
@@ -130,23 +130,24 @@ def broadcast(
             another argument has the wrong type.
         ValueError: as `publish`.
     """
-    delivery = _delivery(options, PublishOptions)
-    return _send(to_each(channels, data, options), delivery, "abroadcast")
+    delivery = delivery_of(options, PublishOptions)
+    return _positions(send(to_each(channels, data, options), delivery, "abroadcast"))
 
 
 async def abroadcast(
     channels: Iterable[str], data: object, **options: Unpack[AsyncPublishOptions]
 ) -> list[Position | None]:
     """Publish the same data into several channels. Async version of `broadcast`, always at once."""
-    delivery = _delivery(options, AsyncPublishOptions)
-    return await _asend(to_each(channels, data, options), delivery)
+    delivery = delivery_of(options, AsyncPublishOptions)
+    return _positions(await asend(to_each(channels, data, options), delivery))
 
 
 _PLAIN = Delivery()
 _OF_DELIVERY = {"on_commit", "fail_silently", "durable", "at", "using", "expect"}
 
 
-def _delivery(options: Mapping[str, Any], known: type) -> Delivery:
+def delivery_of(options: Mapping[str, Any], known: type) -> Delivery:
+    """Return when and how to publish; raise TypeError for an option that is not in `known`."""
     if not options:
         return _PLAIN
     check_names(options, known)
@@ -162,9 +163,8 @@ def _delivery(options: Mapping[str, Any], known: type) -> Delivery:
     )
 
 
-def _send(
-    publications: Sequence[NewPublication], delivery: Delivery, async_name: str
-) -> list[Position | None]:
+def send(publications: Sequence[NewPublication], delivery: Delivery, async_name: str) -> Outcomes:
+    """Publish now, after the commit, or by rows. Return what became of each publication."""
     checked = transactions.check(publications, serving.config())
     refuse_on_loop(async_name)
     if delivery.is_answered and delivery.on_commit and transactions.under_way():
@@ -174,7 +174,7 @@ def _send(
         rows_of(serving.row_writer).add(kept, delivery.due(), delivery.using)
         transactions.waits(kept, "row")
     if not others:
-        return [None] * len(kept)
+        return [UNKNOWN] * len(kept)
     if not delivery.fail_silently:
         publisher = serving.after_commit if delivery.on_commit else serving.publisher
     else:
@@ -182,16 +182,15 @@ def _send(
     return _in_order(checked, others, publisher.send(others))
 
 
-async def _asend(
-    publications: Sequence[NewPublication], delivery: Delivery
-) -> list[Position | None]:
+async def asend(publications: Sequence[NewPublication], delivery: Delivery) -> Outcomes:
+    """Publish now, or by rows. Async version of `send`."""
     checked = transactions.check(publications, serving.config())
     kept, others = _divide(checked, delivery)
     if kept:
         await rows_of(serving.row_writer).aadd(kept, delivery.due(), delivery.using)
         transactions.waits(kept, "row")
     if not others:
-        return [None] * len(kept)
+        return [UNKNOWN] * len(kept)
     publisher = _forgiving() if delivery.fail_silently else serving.publisher
     return _in_order(checked, others, await publisher.asend(others))
 
@@ -208,21 +207,24 @@ def _divide(publications: Publications, delivery: Delivery) -> tuple[Publication
     return kept, [each for each in publications if id(each) not in kept_ones]
 
 
-def _in_order(
-    publications: Publications, sent: Publications, outcomes: Outcomes
-) -> list[Position | None]:
-    """Return the position of each publication; None for those that are kept in rows."""
+def _in_order(publications: Publications, sent: Publications, outcomes: Outcomes) -> Outcomes:
+    """Return what became of each publication; `UNKNOWN` for those that are kept in rows."""
     if sent is publications:
-        return [_position(outcome) for outcome in outcomes]
+        return outcomes
     found = dict(zip(map(id, sent), outcomes, strict=True))
-    return [_position(found.get(id(each), UNKNOWN)) for each in publications]
+    return [found.get(id(each), UNKNOWN) for each in publications]
 
 
 def _forgiving() -> Forgiving:
     return Forgiving(lambda: serving.publisher)
 
 
-def _position(outcome: Published) -> Position | None:
+def _positions(outcomes: Outcomes) -> list[Position | None]:
+    return [position_of(outcome) for outcome in outcomes]
+
+
+def position_of(outcome: Published) -> Position | None:
+    """Return the position of a publication, as the site gets it."""
     if outcome.position is None:
         return None
     position = Position(outcome.position.offset, outcome.position.epoch)

@@ -47,7 +47,8 @@ class Publication(TypedDict):
     """A publication in history. `info` is there only if a client published it.
 
     `tags` are there only if it has any. `time`: when history kept it, by the clock of the engine:
-    Unix time in milliseconds; missing if a version published it that did not record it.
+    Unix time in milliseconds; missing if a version published it that did not record it. `key` and
+    `removed`: of a change of a map.
     """
 
     data: Any
@@ -56,6 +57,8 @@ class Publication(TypedDict):
     info: NotRequired[ClientInfo]
     tags: NotRequired[dict[str, str]]
     time: NotRequired[int]
+    key: NotRequired[str]
+    removed: NotRequired[bool]
 
 
 class PresenceStats(TypedDict):
@@ -252,10 +255,11 @@ async def ainfo() -> list[NodeInfo]:
 
 
 def _presence(result: messages.PresenceResult) -> Presence:
-    return Presence({client: _client_info(info) for client, info in result.presence.items()})
+    return Presence({client: client_info_of(info) for client, info in result.presence.items()})
 
 
-def _client_info(info: messages.ClientInfo) -> ClientInfo:
+def client_info_of(info: messages.ClientInfo) -> ClientInfo:
+    """Return a client info as Python objects."""
     entry = ClientInfo(user=info.user, client=info.client)
     if info.conn_info is not None:
         entry["conn_info"] = payload.value(info.conn_info.json)
@@ -277,11 +281,15 @@ def _history(result: messages.HistoryResult) -> list[Publication]:
             offset=publication.offset,
         )
         if publication.info is not None:
-            entry["info"] = _client_info(publication.info)
+            entry["info"] = client_info_of(publication.info)
         if publication.tags:
             entry["tags"] = dict(publication.tags)
         if publication.time:
             entry["time"] = publication.time
+        if publication.key:
+            entry["key"] = publication.key
+        if publication.removed:
+            entry["removed"] = True
         entries.append(entry)
     return entries
 

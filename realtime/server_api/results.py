@@ -10,10 +10,11 @@ from __future__ import annotations
 
 from msgspec import Raw, Struct
 
+from realtime.engine import base
 from realtime.engine.nodes import NodeInfo
 from realtime.errors import Error
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
-from realtime.protocol.messages import Publication
+from realtime.protocol.messages import Publication, StreamPosition
 
 
 class ErrorBody(Struct):
@@ -70,19 +71,62 @@ class PresenceResult(Struct):
 
 
 class KeptPublication(Struct, omit_defaults=True):
-    """A publication in a history. `time`: Unix milliseconds."""
+    """A publication in a history, or an entry of a map. `time`: Unix milliseconds."""
 
     data: Raw
     info: ClientInfoShape | None = None
     offset: int = 0
     tags: dict[str, str] | None = None
     time: int = 0
+    key: str = ""
+    removed: bool = False
 
     @classmethod
     def of(cls, new: Publication) -> KeptPublication:
         """Return the shape of a publication."""
         tags = dict(sorted(new.tags.items())) if new.tags else None
-        return cls(raw(new.data), _info(new), new.offset, tags, new.time)
+        return cls(raw(new.data), _info(new), new.offset, tags, new.time, new.key, new.removed)
+
+
+class MapChangeResult(Struct, omit_defaults=True):
+    """What became of a change of a map. `current`: where it was not made, the entry of the key."""
+
+    offset: int = 0
+    epoch: str = ""
+    suppressed: bool = False
+    suppress_reason: str = ""
+    current: KeptPublication | None = None
+
+    @classmethod
+    def of(cls, change: base.Published) -> MapChangeResult:
+        """Return the shape of a change."""
+        offset, epoch = position_of(change.position)
+        current = None if change.current is None else KeptPublication.of(change.current)
+        return cls(offset, epoch, not change.kept, change.reason, current)
+
+
+class MapReadStateResult(Struct, omit_defaults=True):
+    """A page of entries, and the position at which they were read. `cursor`: of the next page;
+    absent after the last one."""
+
+    entries: list[KeptPublication]
+    offset: int = 0
+    epoch: str = ""
+    cursor: str = ""
+
+
+class MapReadStreamResult(Struct):
+    """Changes of a map, and the top position of its stream."""
+
+    entries: list[KeptPublication]
+    offset: int
+    epoch: str
+
+
+class MapStatsResult(Struct):
+    """`num_keys`: keys in the map."""
+
+    num_keys: int
 
 
 class HistoryResult(Struct):
@@ -99,11 +143,13 @@ class CommandPublication(Struct, omit_defaults=True):
     uid: str
     data: Raw
     info: ClientInfoShape | None = None
+    key: str = ""
+    removed: bool = False
 
     @classmethod
     def of(cls, new: Publication) -> CommandPublication:
         """Return the shape of a publication."""
-        return cls(new.uid, raw(new.data), _info(new))
+        return cls(new.uid, raw(new.data), _info(new), new.key, new.removed)
 
 
 class CommandHistoryResult(Struct):
@@ -182,6 +228,11 @@ class BlockedUsersResult(Struct):
     """Users who are blocked; those whose block ends first come first."""
 
     users: list[BlockedUser]
+
+
+def position_of(position: StreamPosition | None) -> tuple[int, str]:
+    """Return offset and epoch; 0 and "" without a stream."""
+    return (0, "") if position is None else (position.offset, position.epoch)
 
 
 def _info(publication: Publication) -> ClientInfoShape | None:

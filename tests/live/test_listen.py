@@ -101,7 +101,7 @@ async def test_live_only_without_history(node: Node) -> None:
     first = asyncio.ensure_future(anext(reading))
     await listening(node, "passing:1")
     await publish("passing:1", {"x": 1})
-    assert await first == ({"x": 1}, 0, "", {}, "")
+    assert (await first)[:5] == ({"x": 1}, 0, "", {}, "")
     await reading.aclose()
 
 
