@@ -28,3 +28,4 @@ class DummyStore(Store):
         self.broker = DummyStreams(timers)
         self.presence = MemoryPresence(timers)
         self.lists = MemoryLists()
+        self.maps = self.broker.maps

@@ -28,6 +28,8 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Engine, History, Notice, Outgoing, Published, Receiver
 from realtime.engine.epochs import new_epoch
 from realtime.engine.lists import Kind, Swept
+from realtime.engine.maps import Refusal
+from realtime.engine.memory_maps import MemoryMaps
 from realtime.engine.seen import MAX_SEEN
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable
@@ -62,6 +64,7 @@ class MemoryEngine(Engine):
         self.presence = MemoryPresence(timers)
         self.lists = MemoryLists()
         self.seen = self.lists.seen
+        self.maps = self.broker.maps
 
     async def start(self, receiver: Receiver, uid: str) -> None:
         self.broker.receiver = self.lists.receiver = receiver
@@ -148,6 +151,7 @@ class MemoryBroker:
         self._timers = timers
         self._meta_lifetime = meta_lifetime
         self._once_keys = OnceKeys(timers)
+        self.maps = MemoryMaps(timers, self._position)
         self._epoch = new_epoch()
         """The epoch of the next stream that begins."""
         self._streams: dict[ChannelName, _Stream] = {}
@@ -178,26 +182,44 @@ class MemoryBroker:
 
     async def publish(self, outgoing: Outgoing) -> Published:
         channel, publication = outgoing.channel, outgoing.publication
-        once, version = outgoing.once, outgoing.version
+        once, expect, version = outgoing.once, outgoing.expect, outgoing.version
         if once is not None and (digest := once.digest(channel)) in self._once_keys.positions:
-            return Published(self._once_keys.positions[digest], kept=False)
+            return self._refused(outgoing, self._once_keys.positions[digest], "idempotency")
+        if publication.key:
+            expect = version = None  # those of the entry
+            if reason := self.maps.refusal(outgoing):
+                keeps = outgoing.options.keeps_history
+                return self._refused(outgoing, self._position(channel) if keeps else None, reason)
         position: StreamPosition | None = None
         if outgoing.options.keeps_history:
             stream = self._streams.get(channel)
-            if outgoing.expect is not None:
+            if expect is not None:
                 top = self._first_position(channel) if stream is None else stream.position
-                if outgoing.expect not in (top, top.offset):
+                if expect not in (top, top.offset):
                     return Published(top, kept=False)
             if version is not None and stream is not None and not version.follows(stream.version):
                 return Published(stream.position, kept=False)
             publication, position = self._append(channel, publication, outgoing.options)
             if version is not None:
                 self._streams[channel].version = version
+        if publication.key:
+            self.maps.change(outgoing, publication)
         if once is not None:
             self._once_keys.add(digest, position, once.lifetime)
         if self.receiver is not None and channel in self._subscribed:
             self.receiver.on_publication(channel, publication, position)
         return Published(position)
+
+    def _refused(
+        self, outgoing: Outgoing, position: StreamPosition | None, reason: Refusal
+    ) -> Published:
+        channel, key = outgoing.channel, outgoing.publication.key
+        if not key:
+            return Published(position, kept=False)
+        is_there = reason != "key_not_found"
+        return Published(
+            position, False, reason, self.maps.current(channel, key) if is_there else None
+        )
 
     async def publish_many(
         self, publications: Sequence[Outgoing]
@@ -230,7 +252,7 @@ class MemoryBroker:
     ) -> list[StreamPosition]:
         return [self._position(channel, at) for channel in channels]
 
-    def _position(self, channel: ChannelName, at: int | None) -> StreamPosition:
+    def _position(self, channel: ChannelName, at: int | None = None) -> StreamPosition:
         stream = self._streams.get(channel)
         if stream is None:
             return self._first_position(channel)
@@ -279,7 +301,7 @@ class MemoryBroker:
 
     def _note_idle(self, channel: ChannelName, stream: _Stream) -> None:
         """Remember only the position of an idle stream, for at most `MAX_IDLE_STREAMS` streams."""
-        if stream.publications or channel in self._subscribed:
+        if stream.publications or channel in self._subscribed or channel in self.maps:
             return
         self._idle[channel] = None
         if len(self._idle) > MAX_IDLE_STREAMS:
@@ -294,7 +316,7 @@ class MemoryBroker:
         stream.forget.set(self._timers.now() + self._meta_lifetime)
 
     def _forget_unused(self, channel: ChannelName) -> None:
-        if channel not in self._subscribed:
+        if channel not in self._subscribed and channel not in self.maps:
             self._forget(channel)
 
     def _forget(self, channel: ChannelName) -> None:

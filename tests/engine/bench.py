@@ -14,6 +14,7 @@ from realtime.config.options import ChannelOptions
 from realtime.engine.base import Affects, Broker, Engine, Joined, Notice, Outgoing, Presence
 from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind
+from realtime.engine.maps import Maps
 from realtime.engine.memory import MemoryEngine
 from realtime.engine.nodes import Cluster, NodeInfo
 from realtime.engine.seen import SeenUsers
@@ -120,6 +121,11 @@ class Bench:
     def limits(self) -> SharedLimits:
         assert self.engine.limits is not None
         return self.engine.limits
+
+    @property
+    def maps(self) -> Maps:
+        assert self.engine.maps is not None
+        return self.engine.maps
 
     @property
     def last_seen(self) -> SeenUsers:

@@ -36,6 +36,9 @@ from tests.unit.parts import Clock
 MEMORY, MEMORY_CLUSTER = "memory", "memory-cluster"
 """The memory engine, and one with the cluster that tests of the node use."""
 
+MAP_KINDS = [MEMORY, *KINDS, MODEL]
+"""The engines that have maps."""
+
 
 @pytest.fixture
 async def clock() -> AsyncIterator[Clock]:
@@ -130,6 +133,22 @@ async def forgetful(request: pytest.FixtureRequest, servers_of: ServersOf) -> As
         yield bench
 
 
+@pytest.fixture(params=MAP_KINDS)
+async def mapped(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
+    """Each engine with maps, started and announced; the test moves the time."""
+    async with open_bench(request.param, servers_of) as bench:
+        yield bench
+
+
+@pytest.fixture(params=MAP_KINDS)
+async def mapped_forgetful(
+    request: pytest.FixtureRequest, servers_of: ServersOf
+) -> AsyncIterator[Bench]:
+    """Each engine with maps, with unused positions forgotten after META_LIFETIME."""
+    async with open_bench(request.param, servers_of, META_LIFETIME) as bench:
+        yield bench
+
+
 OpenRedisBench = Callable[..., Any]
 """As `redis_bench`, with defaults; awaited, it gives a `RedisBench`."""
 
@@ -189,6 +208,13 @@ async def open_node(servers_of: ServersOf) -> AsyncIterator[OpenNode]:
 @pytest.fixture(params=[*KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
 async def pair(request: pytest.FixtureRequest, open_node: OpenNode, unique: str) -> Pair:
     """Two engines of each kind, of one service."""
+    one = await open_node(request.param, unique)
+    return Pair(one, await open_node(request.param, unique, SECOND_NODE))
+
+
+@pytest.fixture(params=[kind for kind in MAP_KINDS if kind != MEMORY])
+async def mapped_pair(request: pytest.FixtureRequest, open_node: OpenNode, unique: str) -> Pair:
+    """Two engines of each kind with maps, of one service."""
     one = await open_node(request.param, unique)
     return Pair(one, await open_node(request.param, unique, SECOND_NODE))
 

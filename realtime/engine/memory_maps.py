@@ -1,0 +1,158 @@
+"""The maps of the memory engine: the entries beside its streams."""
+
+from __future__ import annotations
+
+import time
+from bisect import bisect_left, bisect_right, insort
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import NamedTuple
+
+import msgspec
+
+from realtime.engine.base import Outgoing
+from realtime.engine.maps import Page, Refusal
+from realtime.engine.versions import Version
+from realtime.protocol.messages import ChannelName, Publication, StreamPosition
+from realtime.timers import Timers
+
+
+class _Entry(NamedTuple):
+    put: Publication
+    version: Version | None
+    end: float
+    """When its lifetime is over, by the clock of the loop; infinity: never."""
+    size: int
+    """Bytes of key and data."""
+
+
+class _Map:
+    __slots__ = ("entries", "keys", "size")
+
+    def __init__(self) -> None:
+        self.entries: dict[str, _Entry] = {}
+        self.keys: list[str] = []
+        """In order: that of code points is that of bytes in UTF-8."""
+        self.size = 0
+        """Bytes of all entries."""
+
+
+class MemoryMaps:
+    """See `engine.maps.Maps` for the contract."""
+
+    def __init__(self, timers: Timers, position: Callable[[ChannelName], StreamPosition]) -> None:
+        """`position`: returns the top of a stream."""
+        self._timers = timers
+        self._position = position
+        self._maps: dict[ChannelName, _Map] = {}
+        """Those that have entries."""
+        self._count = 0
+        """Entries of all maps."""
+        self._ends: list[tuple[float, ChannelName, str]] = []
+        """A heap of ends of lifetimes, among them those of former puts."""
+
+    def __contains__(self, channel: object) -> bool:
+        return channel in self._maps
+
+    def current(self, channel: ChannelName, key: str) -> Publication | None:
+        entry = self._entry(channel, key)
+        return None if entry is None else entry.put
+
+    def _entry(self, channel: ChannelName, key: str) -> _Entry | None:
+        found = self._maps.get(channel)
+        return None if found is None else found.entries.get(key)
+
+    # changes
+
+    def refusal(self, outgoing: Outgoing) -> Refusal:
+        """Return why a change is not to be made; its idempotency key has been asked."""
+        publication, mode, options = outgoing.publication, outgoing.key_mode, outgoing.options
+        entry = self._entry(outgoing.channel, publication.key)
+        if outgoing.expect is not None:
+            offset = entry.put.offset if entry else 0
+            last = StreamPosition(offset, self._position(outgoing.channel).epoch)
+            if outgoing.expect not in (last, offset):
+                return "position_mismatch"
+        version = outgoing.version
+        if version is not None and entry is not None and not version.follows(entry.version):
+            return "version"
+        lives = entry is not None and entry.end > self._timers.now()
+        if lives and mode in ("if_new", "if_expired"):
+            return "key_exists"
+        if (mode == "if_exists" and not lives) or (publication.removed and entry is None):
+            return "key_not_found"
+        if publication.removed:
+            return ""
+        found = self._maps.get(outgoing.channel) or _Map()
+        size = found.size + _size(publication) - (entry.size if entry else 0)
+        is_full = entry is None and len(found.keys) >= options.map_max_keys
+        return "full" if is_full or size > options.map_max_bytes else ""
+
+    def change(self, outgoing: Outgoing, publication: Publication) -> None:
+        """Make a change. `publication`: as it was kept in the stream, if there is one."""
+        channel, key = outgoing.channel, publication.key
+        found = self._maps.setdefault(channel, _Map())
+        former = found.entries.pop(key, None)
+        found.size -= former.size if former else 0
+        if publication.removed:
+            del found.keys[bisect_left(found.keys, key)]
+            self._count -= 1
+            if not found.keys:
+                del self._maps[channel]
+            return
+        if former is None:
+            insort(found.keys, key)
+            self._count += 1
+        if not outgoing.options.keeps_history:
+            now = time.time_ns() // 1_000_000
+            publication = msgspec.structs.replace(publication, offset=0, time=now)
+        ttl = outgoing.options.ttl(outgoing.ttl)
+        end = self._timers.now() + ttl if ttl else float("inf")
+        found.entries[key] = _Entry(publication, outgoing.version, end, _size(publication))
+        found.size += found.entries[key].size
+        if ttl:
+            self._note_end(end, channel, key)
+
+    def _note_end(self, end: float, channel: ChannelName, key: str) -> None:
+        heappush(self._ends, (end, channel, key))
+        if len(self._ends) > 2 * self._count + 100:  # most are of former puts
+            self._ends = [
+                (entry.end, channel, key)
+                for channel, found in self._maps.items()
+                for key, entry in found.entries.items()
+                if entry.end < float("inf")
+            ]
+            heapify(self._ends)
+
+    # reading
+
+    async def page(self, channel: ChannelName, cursor: str = "", limit: int = 100) -> Page:
+        found = self._maps.get(channel)
+        if found is None:
+            return Page((), "", self._position(channel), 0)
+        start = bisect_right(found.keys, cursor) if cursor else 0
+        keys = found.keys[start : start + limit]
+        is_last = not keys or start + limit >= len(found.keys)
+        entries = tuple(found.entries[key].put for key in keys)
+        return Page(entries, "" if is_last else keys[-1], self._position(channel), len(found.keys))
+
+    async def get(self, channel: ChannelName, key: str) -> Page:
+        entry, found = self.current(channel, key), self._maps.get(channel)
+        size = 0 if found is None else len(found.keys)
+        return Page(() if entry is None else (entry,), "", self._position(channel), size)
+
+    async def due(self, limit: int) -> list[tuple[ChannelName, str]]:
+        now, ends = self._timers.now(), self._ends
+        due: list[tuple[float, ChannelName, str]] = []
+        while len(due) < limit and ends and ends[0][0] <= now:
+            end, channel, key = heappop(ends)
+            entry = self._entry(channel, key)
+            if entry is not None and entry.end == end and (end, channel, key) not in due[-1:]:
+                due.append((end, channel, key))
+        for each in due:  # each is named until it is removed
+            heappush(ends, each)
+        return [(channel, key) for _, channel, key in due]
+
+
+def _size(publication: Publication) -> int:
+    return len(publication.data.json) + len(publication.key.encode())
