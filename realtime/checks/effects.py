@@ -84,11 +84,24 @@ OF_CHANNELS = (
     ),
     Need(
         "subscribe_to_publish allow_publish_for_anonymous",
-        lambda o, c: not (o.publish or c.client_insecure),
+        lambda o, c: not (o.publish or o.map_publish or c.client_insecure),
         "no client may publish",
         "Turn publish (or allow_publish_for_subscriber) on",
     ),
     _with("force_push_join_leave", "join_leave"),
+    _where_set(" ".join(each for each in CHANNEL_OPTION_FIELDS if each.startswith("map_")), "map"),
+    Need(
+        "map_key_ttl",
+        lambda o, c: o.map == "persistent",
+        "entries of a persistent map have no lifetime",
+        "Set map to recoverable",
+    ),
+    Need(
+        "publish allow_publish_for_client allow_publish_for_subscriber",
+        _is_on("map"),
+        "clients put into a map",
+        "Set map_publish",
+    ),
     Need(
         "auto_cache_recover",
         lambda o, c: o.force_recovery_mode != "cache",

@@ -108,6 +108,8 @@ class Subscription:
     positioned: bool = False
     """Whether the client learns that it missed a publication."""
     recoverable: bool = False
+    is_map: bool = False
+    """Whether the client reads entries of a map, and not only its changes."""
 
     def __post_init__(self) -> None:
         self.use(self.options)
@@ -116,6 +118,11 @@ class Subscription:
         """Take these options: those of the channel, or what a token makes of them."""
         self.options = options
         self.positioned = self.recoverable = options.history_recover and options.keeps_history
+
+    def follow_map(self) -> None:
+        """Become the subscription to a map, with positions where the map has them."""
+        self.is_map = True
+        self.positioned = self.recoverable = self.options.map != "ephemeral"
 
     def override(self, overrides: Overrides | None) -> None:
         """Take options that a token has for the subscription in place of those of its channel.

@@ -46,11 +46,13 @@ import logging
 import time
 from collections.abc import Awaitable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from types import TracebackType
 
 import msgspec
 
 from realtime import channel_rules, logs
+from realtime.clients.maps import FLOW_SECONDS, MAP, STATE, Pages
 from realtime.clients.renewals import Renewals
 from realtime.clients.session import ClientSession, PendingSubscription, Subscription
 from realtime.cluster.control import ServerSubscription
@@ -59,6 +61,7 @@ from realtime.errors import (
     DisconnectChannelLimit,
     DisconnectInsufficientState,
     DisconnectServerError,
+    DisconnectSlow,
     EngineUnavailable,
     Error,
     UnrecoverablePosition,
@@ -80,6 +83,7 @@ from realtime.protocol.messages import (
 from realtime.streams import joining, recovery
 from realtime.streams.recovery import Recovered
 from realtime.streams.tag_filters import TagsFilter
+from realtime.timers import Timer
 
 logger = logging.getLogger("realtime.client")
 
@@ -93,6 +97,8 @@ class ClientSubscriptions:
     _session: ClientSession
     _outbox: ClientOutbox
     _renewals: Renewals
+    waiting: dict[ChannelName, Subscribing] = field(default_factory=dict)
+    """The maps of which the client has a page, and must ask for the next one."""
     _ends: dict[ChannelName, asyncio.Event] = field(default_factory=dict)
     """The channels that the client is leaving; set when it has left."""
 
@@ -210,8 +216,8 @@ class ClientSubscriptions:
         session.revoke(channel)
         if not session.answered:
             return
-        names = [channel] if channel else list(session.subscriptions)
-        made = [name for name in names if name not in session.pending]
+        names = [channel] if channel else [*session.subscriptions, *self.waiting]
+        made = [name for name in names if name in self.waiting or name not in session.pending]
         await asyncio.gather(*(self._end(name, why) for name in made))
 
     async def _end(self, channel: ChannelName, why: UnsubscribeReason) -> None:
@@ -226,6 +232,8 @@ class ClientSubscriptions:
         if session.closing:
             return
         subscription = session.subscriptions.get(channel)
+        if (waiting := self.waiting.get(channel)) is not None:
+            subscription = waiting.subscription
         if subscription is None or not session.ends_alone(subscription):
             self._client.close(DisconnectInsufficientState())
         elif not subscription.ending:
@@ -236,7 +244,8 @@ class ClientSubscriptions:
 
         Await them together: an engine that hangs costs its timeout once, and not for each channel.
         """
-        return [self._leave_safely(channel) for channel in self._session.subscriptions]
+        channels = [*self._session.subscriptions, *self.waiting]
+        return [self._leave_safely(channel) for channel in channels]
 
     async def leave(self, channel: ChannelName) -> None:
         """End a subscription, if there is one. If it is ending already, wait until it has ended.
@@ -244,6 +253,9 @@ class ClientSubscriptions:
         Raises:
             EngineUnavailable: the engine failed; the subscription has ended at this node.
         """
+        if (waiting := self.waiting.get(channel)) is not None:
+            async with waiting:
+                return
         subscription = self._session.subscriptions.get(channel)
         if subscription is None:
             return
@@ -302,7 +314,7 @@ class Subscribing:
 
     _owner: ClientSubscriptions
     _channel: ChannelName
-    _subscription: Subscription
+    subscription: Subscription
     _since: StreamPosition | None
     """Where the client wants to continue; None if it does not ask for recovery."""
     must_recover: bool = False
@@ -311,6 +323,12 @@ class Subscribing:
     """Goes to the client with the result."""
     tags_filter: TagsFilter | None = None
     """The client gets only what passes this; set it before `prepare`."""
+    expires_at: float | None = None
+    """When the subscription expires, Unix seconds."""
+    pages: Pages | None = None
+    """Of a map whose entries the client reads."""
+    _state: tuple[Publication, ...] = ()
+    """The last page of the map."""
     _recovered: Recovered | None = None
     _held: bool = False
     """Whether the client is in the feed, or on its way there, and not live."""
@@ -321,14 +339,23 @@ class Subscribing:
         # the owner forgets its client when the connection has ended, which may be before this block
         self._client = self._owner._client
         self._session, self._node = self._owner._session, self._owner._node
-        self._pending = PendingSubscription(self._subscription)
+        self._pending = PendingSubscription(self.subscription)
+        self._timer: Timer | None = None
+        """Ends the wait for the next page of a map."""
+        self._slow_at: float | None = None
+        self._waits = False
 
     @property
     def _newest_only(self) -> bool:
         """Whether the client recovers the newest publication only."""
-        return self._subscription.options.force_recovery_mode == "cache"
+        return self.subscription.options.force_recovery_mode == "cache"
 
     async def __aenter__(self) -> Subscribing:
+        if self._timer is not None:  # a client that waited
+            self._timer.set(None)
+            self._waits = False
+            del self._owner.waiting[self._channel]
+            return self
         self._session.pending[self._channel] = self._pending
         self._node.user_limits.count_channels(self._client)
         return self
@@ -339,6 +366,11 @@ class Subscribing:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
+        if self._waits and not self._session.closing:
+            self._owner.waiting[self._channel] = self
+            return
+        if self._timer is not None:
+            self._timer.cancel()
         if self._session.pending.get(self._channel) is self._pending:
             del self._session.pending[self._channel]
             self._node.user_limits.count_channels(self._client)
@@ -353,7 +385,7 @@ class Subscribing:
             EngineUnavailable: the engine failed.
         """
         self._held = True
-        channel, subscription, session = self._channel, self._subscription, self._session
+        channel, subscription, session = self._channel, self.subscription, self._session
         await self._node.subscriptions.add(
             channel,
             self._client,
@@ -374,11 +406,47 @@ class Subscribing:
                 tags_filter=self.tags_filter,
             )
 
+    async def read_page(self, limit: int) -> SubscribeResult | None:
+        """Read the next page for a held client, where it reads a map.
+
+        Returns:
+            The page; None if it is the last one, which `complete` returns with all that came since
+            the first one.
+
+        Raises:
+            UnrecoverablePosition: the client must begin again.
+            EngineUnavailable: the engine failed.
+        """
+        if self.pages is None:
+            return None
+        state = recovery.passing(await self.pages.read(limit), self.tags_filter)
+        first = self.pages.position
+        if not self.pages.cursor:
+            self._state = state
+            if first is not None:
+                await self._node.subscriptions.reach(self._channel, first)
+                self._recovered = Recovered((), first, False)
+        if not self.pages.cursor or self._pending.unsubscribed:
+            return None
+        if not self._fits(state):
+            raise UnrecoverablePosition
+        return SubscribeResult(
+            position=first, type=MAP, phase=STATE, cursor=self.pages.cursor, state=state
+        )
+
+    def wait(self) -> None:
+        """Keep the client held after this block, which it enters again for the next page."""
+        if self._timer is None:
+            self._timer = self._node.timers.timer(partial(self._client.close, DisconnectSlow()))
+            self._slow_at = self._node.timers.now() + FLOW_SECONDS
+        self._timer.set(self._slow_at)
+        self._waits = True
+
     def _recovers_unasked(self) -> bool:
         """Whether the client gets the newest publication although it does not ask for recovery."""
         return (
             self._newest_only
-            and self._subscription.options.auto_cache_recover
+            and self.subscription.options.auto_cache_recover
             and self._session.rules.asks
         )
 
@@ -405,29 +473,44 @@ class Subscribing:
             return result
         held = feed.held(self._client)
         # those with an offset are in the result, or older than its position
-        positioned = self._subscription.positioned
+        positioned = self.subscription.positioned
         kept = [each for each in held if not (positioned and each.offset)]
         self._kept = recovery.passing(kept, self.tags_filter)
         feed.release(self._client, self.tags_filter)
         self._held = False
         del self._session.pending[channel]
-        self._session.subscriptions[channel] = self._subscription
+        self._session.subscriptions[channel] = self.subscription
         self._owner._emit("subscribed", channel)
         return result
 
     def _result(self, feed: ChannelFeed) -> SubscribeResult:
-        subscription, since, top = self._subscription, self._since, feed.position
+        subscription, top = self.subscription, feed.position
         result = SubscribeResult(
             data=self.data,
             recoverable=subscription.recoverable,
             positioned=subscription.positioned,
             position=top if subscription.positioned else None,
-            was_recovering=since is not None,
+            was_recovering=self._since is not None,
+            type=MAP if subscription.is_map else 0,
         )
-        if self._recovered is None or since is None or self._pending.unsubscribed:
+        if self._pending.unsubscribed or (self._recovered is None and self.pages is None):
             return result
+        publications, recovered = self._missed(feed)
+        if not self._fits((*self._state, *publications)):
+            if self.pages is not None:
+                raise UnrecoverablePosition
+            # were it sent, the client could be slow at every return, because of the same backlog
+            return result
+        return msgspec.structs.replace(
+            result, publications=publications, recovered=recovered, state=self._state
+        )
+
+    def _missed(self, feed: ChannelFeed) -> tuple[tuple[Publication, ...], bool]:
+        """Return what the client missed, and whether that is all since its position."""
+        if self._recovered is None:
+            return (), False
         merged = recovery.merge(self._recovered, feed.held(self._client))
-        if merged is None or merged.position != top:
+        if merged is None or merged.position != feed.position:
             raise DisconnectInsufficientState
         # behind `merge`, which looks for gaps
         merged = merged._replace(
@@ -435,14 +518,9 @@ class Subscribing:
         )
         if self._newest_only:
             merged = recovery.newest_only(merged)
-        elif self._subscription.options.join_on_read:
+        elif self.subscription.options.join_on_read:
             merged = merged._replace(publications=joining.join(merged.publications))
-        if not self._fits(merged.publications):
-            # were it sent, the client could be slow at every return, because of the same backlog
-            return result
-        return msgspec.structs.replace(
-            result, publications=merged.publications, recovered=merged.recovered
-        )
+        return merged.publications, merged.recovered
 
     def _fits(self, publications: Sequence[Publication]) -> bool:
         """Return whether recovery may send so much, and reserve the room for it if so."""
@@ -480,11 +558,9 @@ class Subscribing:
         if self._pending.unsubscribed:
             # at once: the server may subscribe it anew
             self._client.push(self._client.codec.unsubscribe(self._channel, *SERVER_UNSUBSCRIBE))
-        elif self._subscription.visible and session.is_subscribed(
-            self._channel, self._subscription
-        ):
+        elif self.subscription.visible and session.is_subscribed(self._channel, self.subscription):
             await self._node.subscriptions.join(
-                self._channel, session.info_with(self._subscription), self._subscription.options
+                self._channel, session.info_with(self.subscription), self.subscription.options
             )
 
     async def _undo(self) -> None:
@@ -493,9 +569,9 @@ class Subscribing:
             await self._node.subscriptions.remove(
                 self._channel,
                 self._client,
-                self._subscription.options,
+                self.subscription.options,
                 leave=None,
-                visible=self._subscription.visible,
+                visible=self.subscription.visible,
             )
         except EngineUnavailable as error:
             text = "Could not undo a subscription cleanly: %s"

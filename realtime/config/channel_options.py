@@ -157,10 +157,11 @@ class ChannelOptions:
     map_key_ttl: int = seconds(
         60,
         "Seconds for which an entry of an ephemeral or recoverable map lives after its last put.",
+        least=1,
     )
-    map_max_keys: int = option(10_000, "Keys of one map; puts of other keys are refused.")
+    map_max_keys: int = option(10_000, "Keys of one map; puts of other keys are refused.", least=1)
     map_max_bytes: int = option(
-        16_777_216, "Bytes of all entries of one map; puts beyond them are refused."
+        16_777_216, "Bytes of all entries of one map; puts beyond them are refused.", least=1
     )
     map_publish: str = option(
         "",

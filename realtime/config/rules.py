@@ -70,6 +70,25 @@ def _check_leave_delay(where: str, options: ChannelOptions) -> Found:
         )
 
 
+@of_channels("E057")
+def _check_map(where: str, options: ChannelOptions) -> Found:
+    if options.map == "ephemeral" and (options.history_size or options.history_lifetime):
+        yield (
+            f"The maps of {where} are ephemeral, and keep no history.",
+            "Remove history_size and history_lifetime, or set map to recoverable.",
+        )
+    if options.map and options.join_on_read:
+        yield (
+            f"join_on_read of {where} would join changes of different keys.",
+            "Turn join_on_read off, or remove map.",
+        )
+    if options.map and options.force_recovery_mode == "cache":
+        yield (
+            f'force_recovery_mode "cache" of {where} would leave out changes of other keys.',
+            "Remove force_recovery_mode, or map.",
+        )
+
+
 @of_channels("E044", f'pip install "{name_patterns.PACKAGE}"')
 def _check_package_of_patterns(where: str, options: ChannelOptions) -> Found:
     if isinstance(_refusal_of(options.channel_regex), ImportError):

@@ -411,7 +411,11 @@ class ChannelFeed:
             make = self._encodings.encode
         for group, clients in lane.items():
             tags_filter = group.tags_filter
-            if tags_filter is not None and not tags_filter.matches(publication.tags):
+            if not (
+                tags_filter is None
+                or publication.removed  # its tags may not be those of the entry
+                or tags_filter.matches(publication.tags)
+            ):
                 continue
             message = make(group.codec, self.channel, publication)
             self.deliveries.count += len(clients)

@@ -178,13 +178,18 @@ class Subscriptions:
         if newest_only:
             limit = 1 if tags_filter is None else None
             history = await self._broker.history(channel, None, limit, reverse=True)
-            await self._reach(channel, history.position)
+            await self.reach(channel, history.position)
             return recovery.recover_newest(history, since, tags_filter)
         history = await self._broker.history(channel, since.offset + 1)
-        await self._reach(channel, history.position)
+        await self.reach(channel, history.position)
         return recovery.recover(history, since, empty_epoch_matches=empty_epoch_matches)
 
-    async def _reach(self, channel: ChannelName, position: StreamPosition) -> None:
+    async def reach(self, channel: ChannelName, position: StreamPosition) -> None:
+        """Wait until the feed of a held subscriber has reached a position of its stream.
+
+        Raises:
+            EngineUnavailable: it did not in time.
+        """
         follower = self._hub.feeds[channel].follower
         if follower is not None:
             try:

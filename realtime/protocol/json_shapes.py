@@ -44,6 +44,8 @@ class PublicationShape(Struct, omit_defaults=True, kw_only=True, gc=False):
     info: ClientInfoShape | None = None
     offset: int = 0
     tags: dict[str, str] = {}
+    key: str = ""
+    removed: bool = False
 
 
 class SubscribeShape(Struct, omit_defaults=True, kw_only=True, gc=False):
@@ -61,6 +63,10 @@ class SubscribeShape(Struct, omit_defaults=True, kw_only=True, gc=False):
     positioned: bool = False
     data: Raw | None = None
     was_recovering: bool = False
+    type: int = 0
+    phase: int = 0
+    cursor: str = ""
+    state: list[PublicationShape] = []
 
 
 class ConnectShape(Struct, omit_defaults=True, kw_only=True, gc=False):
@@ -118,6 +124,22 @@ def publication(source: Publication) -> PublicationShape:
     if source.tags:
         shape.tags = dict(sorted(source.tags.items()))
     return shape
+
+
+def without_key(source: Publication) -> Publication:
+    """Return a publication for readers that know no maps: the data of a change hold its key."""
+    if not source.key:
+        return source
+    shown = source.data
+    raw = _change(source, shown.raw)
+    safe = raw if shown.raw is shown.json else _change(source, shown.json)
+    data = Payload(raw, escape(safe))
+    return msgspec.structs.replace(source, data=data, key="", removed=False)
+
+
+def _change(source: Publication, data: bytes) -> bytes:
+    rest = b'"removed":true' if source.removed else b'"data":%b' % data
+    return b'{"key":%b,%b}' % (_encode(source.key), rest)
 
 
 def connect(

@@ -92,7 +92,15 @@ class SubscribeRequest(Struct):
     flag: int = 0
     """Bits. 2: the client wants error 112 where its position cannot be recovered."""
     type: int = 0
-    """The kind of subscription; this service has 0 only, a stream."""
+    """0: a stream, 1: a map."""
+    position: StreamPosition | None = None
+    """Of a map, like all that follow. As `since`, also where the client asks for no recovery."""
+    phase: int = 0
+    """What the client asks for; see `clients.maps`."""
+    cursor: str = ""
+    """Where the page begins; "": the first page."""
+    limit: int = 0
+    """Entries of a page; 0: the service decides."""
 
 
 class ConnectRequest(Struct):
@@ -139,10 +147,16 @@ class HistoryRequest(Struct, gc=False):
 
 
 class PublishRequest(Struct, forbid_unknown_fields=True, gc=False):
-    """params of publish. JSON null is a payload; absent `data` is not."""
+    """params of publish. JSON null is a payload; absent `data` is not.
+
+    `type` 1: a change of a map, of its `key`; `removed`: the change removes the key.
+    """
 
     channel: str | None = None
     data: Raw = ABSENT
+    type: int | None = None
+    key: str | None = None
+    removed: bool | None = None
 
 
 class RPCRequest(Struct, forbid_unknown_fields=True, gc=False):
@@ -257,6 +271,14 @@ class SubscribeResult(Struct, frozen=True):
     """Whether the client asked for recovery."""
     data: Payload | None = None
     """For the client."""
+    type: int = 0
+    """1: of a map, and the following are there."""
+    phase: int = 0
+    """Of this part of the map; 0: the client is subscribed from now on."""
+    cursor: str = ""
+    """Where the next page begins; "": this is the last one."""
+    state: tuple[Publication, ...] = ()
+    """Entries of the map, by key."""
 
 
 class ConnectResult(Struct, frozen=True):

@@ -18,7 +18,7 @@ Schema = dict[str, Any]
 
 _REFERENCE = "#/components/schemas/{name}"
 _UINT32: Schema = {"type": "integer", "minimum": 0, "maximum": 2**32 - 1}
-_WITH_DATA = (params_v2.Publish, params_v2.Broadcast)
+_WITH_DATA = (params_v2.Publish, params_v2.Broadcast, params_v2.MapPublish)
 _DATA_OR_BASE64: Schema = {"if": {"not": {"required": ["b64data"]}}, "then": {"required": ["data"]}}
 
 _JSON = "application/json"

@@ -85,10 +85,13 @@ def recover_newest(
 def passing(
     publications: Sequence[Publication], tags_filter: TagsFilter | None
 ) -> tuple[Publication, ...]:
-    """Return the publications that pass a filter, in their order; all without one."""
+    """Return the publications that pass a filter, in their order; all without one.
+
+    The removal of a key passes each filter: its tags may not be those of the entry.
+    """
     if tags_filter is None:
         return tuple(publications)
-    return tuple(p for p in publications if tags_filter.matches(p.tags))
+    return tuple(p for p in publications if p.removed or tags_filter.matches(p.tags))
 
 
 def merge(answer: Recovered, held: Sequence[Publication]) -> Recovered | None:

@@ -12,6 +12,7 @@ import msgspec
 
 from realtime import channel_rules
 from realtime.auth.claims import ExpiredToken, InvalidToken, SubscribeToken
+from realtime.clients import maps
 from realtime.clients.checks import (
     OPEN,
     SUBSCRIBE,
@@ -31,6 +32,7 @@ from realtime.errors import (
     DisconnectBadRequest,
     DisconnectInvalidToken,
     Expired,
+    NotAvailable,
     PermissionDenied,
     TokenExpired,
 )
@@ -63,35 +65,74 @@ async def subscribe(client: Client, command: Command) -> None:
     channel = request.channel
     if not channel:
         raise DisconnectBadRequest
-    token = request.token or ""
-    attempt = check(client, channel, token, request)
-    options = attempt.options
-
-    subscription = Subscription(options)
-    async with Subscribing(
-        client.subscriptions,
-        channel,
-        subscription,
-        request.since,
-        must_recover=bool(request.flag & MUST_RECOVER),
-    ) as subscribing:
-        expires_at, subscribing.data = await decide(client, attempt, subscription)
-        if request.tags_filter is not None:
-            subscribing.tags_filter = _tags_filter(client, options, request.tags_filter)
-        client.session.grant(subscription, request)
-        if client.is_closing():
-            return
-        await subscribing.prepare()
-        if client.is_closing():
-            return
-        result = subscribing.complete()
-        if expires_at is not None:
-            result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
-        if expires_at is not None or subscription.site_answer is not None:
-            client.renewals.set_timer()
-        client.reply(command, result)
-        subscribing.push_kept()
+    subscribing = client.subscriptions.waiting.get(channel) if request.cursor else None
+    if subscribing is not None:
+        async with subscribing:
+            assert subscribing.pages is not None
+            subscribing.pages.check_next(request)
+            await _read_on(client, command, request, subscribing)
+    else:
+        attempt = check(client, channel, request.token or "", request)
+        subscribing = _subscribing(client, attempt, request)
+        async with subscribing:
+            await _ask(client, attempt, request, subscribing)
+            if client.is_closing():
+                return
+            await subscribing.prepare()
+            await _read_on(client, command, request, subscribing)
     await subscribing.join()
+
+
+def _subscribing(client: Client, attempt: Attempt, request: SubscribeRequest) -> Subscribing:
+    since, must_recover = request.since, bool(request.flag & MUST_RECOVER)
+    if request.type:
+        must_recover = request.phase == maps.STREAM
+        since = request.position if must_recover else None
+    subscribing = Subscribing(
+        client.subscriptions,
+        attempt.channel,
+        Subscription(attempt.options),
+        since,
+        must_recover=must_recover,
+    )
+    if request.type and since is None:
+        if client.node.maps is None:
+            raise NotAvailable
+        subscribing.pages = maps.Pages(client.node.maps, attempt.channel)
+    return subscribing
+
+
+async def _ask(
+    client: Client, attempt: Attempt, request: SubscribeRequest, subscribing: Subscribing
+) -> None:
+    """Let the token or a hook decide, and give the subscription what it may have."""
+    subscription = subscribing.subscription
+    subscribing.expires_at, subscribing.data = await decide(client, attempt, subscription)
+    if request.tags_filter is not None:
+        subscribing.tags_filter = _tags_filter(client, attempt.options, request.tags_filter)
+    client.session.grant(subscription, request)
+    if request.type:
+        subscription.follow_map()
+
+
+async def _read_on(
+    client: Client, command: Command, request: SubscribeRequest, subscribing: Subscribing
+) -> None:
+    """Reply with the next page of a map, or make the client a live subscriber."""
+    page = None if client.is_closing() else await subscribing.read_page(request.limit)
+    if client.is_closing():
+        return
+    if page is not None:
+        client.reply(command, page)
+        subscribing.wait()
+        return
+    result, expires_at = subscribing.complete(), subscribing.expires_at
+    if expires_at is not None:
+        result = msgspec.structs.replace(result, expires=True, ttl=ttl_of(expires_at))
+    if expires_at is not None or subscribing.subscription.site_answer is not None:
+        client.renewals.set_timer()
+    client.reply(command, result)
+    subscribing.push_kept()
 
 
 def check(client: Client, channel: ChannelName, token: str, request: SubscribeRequest) -> Attempt:
@@ -110,8 +151,7 @@ def check(client: Client, channel: ChannelName, token: str, request: SubscribeRe
     except PermissionDenied:
         _log_ambiguous(client, attempt)
         raise
-    if request.type:
-        raise PermissionDenied  # no channel is of another type
+    maps.check_request(request, attempt.options)
     return attempt
 
 

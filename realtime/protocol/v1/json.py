@@ -18,12 +18,13 @@ from msgspec import Raw, Struct
 from realtime.errors import DisconnectBadRequest, Error
 from realtime.payload import escape
 from realtime.protocol import json_shapes
-from realtime.protocol.json_history import UInt64, checked_offset, first_history_request
+from realtime.protocol.json_history import Int32, UInt64, checked_offset, first_history_request
 from realtime.protocol.json_shapes import (
     PublicationShape,
     SubscribeShape,
     client_info,
     quote,
+    without_key,
 )
 from realtime.protocol.json_stream import Malformed, ObjectDecoder, decode_stream, method_number
 from realtime.protocol.messages import (
@@ -50,7 +51,7 @@ from realtime.protocol.v1.numbers import (
     FirstGeneration,
     PushType,
     to_command,
-    to_since,
+    to_position,
 )
 from realtime.protocol.v2 import json_requests
 
@@ -75,6 +76,10 @@ class _SubscribeRequest(Struct, forbid_unknown_fields=True, gc=False):
     gen: UInt32 | None = None
     epoch: str | None = None
     offset: UInt64 | None = None
+    type: Int32 | None = None
+    phase: Int32 | None = None
+    cursor: str | None = None
+    limit: Int32 | None = None
 
 
 class _ConnectRequest(Struct, forbid_unknown_fields=True):
@@ -103,8 +108,17 @@ def _subscribe_request(params: bytes) -> SubscribeRequest:
 
 
 def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
-    since = to_since(sub.recover, checked_offset(sub.offset), sub.seq, sub.gen, sub.epoch)
-    return SubscribeRequest(sub.channel, sub.token, since)
+    position = to_position(checked_offset(sub.offset), sub.seq, sub.gen, sub.epoch)
+    return SubscribeRequest(
+        sub.channel,
+        sub.token,
+        position if sub.recover else None,
+        type=sub.type or 0,
+        position=position if sub.type else None,
+        phase=sub.phase or 0,
+        cursor=sub.cursor or "",
+        limit=sub.limit or 0,
+    )
 
 
 def _empty_request(params: bytes) -> EmptyRequest:
@@ -170,19 +184,26 @@ class JSONCodec(FirstGeneration):
 
     def _subscribe_result(self, result: SubscribeResult) -> SubscribeShape:
         shape = SubscribeShape(
-            expires=result.expires, ttl=result.ttl, recoverable=result.recoverable
+            expires=result.expires,
+            ttl=result.ttl,
+            recoverable=result.recoverable,
+            type=result.type,
+            phase=result.phase,
+            cursor=result.cursor,
+            state=[self._publication(entry) for entry in result.state],
         )
         self._set_recovery(shape, result)
         return shape
 
     def _publication(self, publication: Publication) -> PublicationShape:
-        shape = json_shapes.publication(publication)
+        shape = json_shapes.publication(without_key(publication))
         self._set_offset(shape, publication.offset)
         return shape
 
     # pushes
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
+        publication = without_key(publication)
         if publication.offset == 0 and publication.info is None and not publication.tags:
             return b'{"result":{"channel":%b,"data":{"data":%b}}}\n' % (
                 quote(channel),

@@ -69,13 +69,12 @@ def split_offset(offset: int) -> tuple[int, int]:
     return offset & SEQ_MAX, offset >> SEQ_BITS
 
 
-def to_since(
-    recover: bool | None, offset: int | None, seq: int | None, gen: int | None, epoch: str | None
-) -> StreamPosition | None:
-    """Return the position from which a client continues, in whichever variant it writes that.
+def to_position(
+    offset: int | None, seq: int | None, gen: int | None, epoch: str | None
+) -> StreamPosition:
+    """Return the position that a client names, in whichever variant it writes that.
 
     Args:
-        recover: whether the client asks for recovery.
         offset: of the last publication it has seen; None from older clients.
         seq: low 32 bits of that offset, from older clients.
         gen: high 32 bits of that offset, from older clients.
@@ -84,12 +83,7 @@ def to_since(
     Beyond the spec: Centrifugo 2.8 reads `gen` as a multiple of 2**32 - 1 although it writes a
     multiple of 2**32. Clients return what they got, so only the inverse of `split_offset` recovers
     above 2**32 publications.
-
-    Returns:
-        None if the client does not ask for recovery.
     """
-    if not recover:
-        return None
     if seq or gen:
         offset = ((gen or 0) << SEQ_BITS) + (seq or 0)
     return StreamPosition(offset or 0, epoch or "")

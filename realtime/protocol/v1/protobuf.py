@@ -12,6 +12,7 @@ from google.protobuf.message import DecodeError, Message
 from msgspec import Raw
 
 from realtime.errors import DisconnectBadRequest, Error
+from realtime.protocol.json_shapes import without_key
 from realtime.protocol.messages import (
     ChannelName,
     ClientInfo,
@@ -29,7 +30,7 @@ from realtime.protocol.messages import (
 )
 from realtime.protocol.protobuf_frames import frame_message, split_frame
 from realtime.protocol.v1 import client_pb2
-from realtime.protocol.v1.numbers import ALL, FirstGeneration, PushType, to_command, to_since
+from realtime.protocol.v1.numbers import ALL, FirstGeneration, PushType, to_command, to_position
 from realtime.protocol.v2.protobuf import FILL, REQUESTS, fill_connect, fill_info
 
 
@@ -49,8 +50,8 @@ def _subscribe_request(params: bytes) -> SubscribeRequest:
 
 
 def _from_wire(message: client_pb2.SubscribeRequest) -> SubscribeRequest:
-    since = to_since(message.recover, message.offset, message.seq, message.gen, message.epoch)
-    return SubscribeRequest(message.channel, message.token, since)
+    since = to_position(message.offset, message.seq, message.gen, message.epoch)
+    return SubscribeRequest(message.channel, message.token, since if message.recover else None)
 
 
 def _history_request(params: bytes) -> HistoryRequest:
@@ -115,6 +116,7 @@ class ProtobufCodec(FirstGeneration):
         self._set_recovery(message, result)
 
     def _publication(self, publication: Publication) -> client_pb2.Publication:
+        publication = without_key(publication)
         message = client_pb2.Publication(data=publication.data.raw)
         if publication.info is not None:
             fill_info(message.info, publication.info)

@@ -67,7 +67,7 @@ class ConnectRequest(_message.Message):
     def __init__(self, token: _Optional[str] = ..., data: _Optional[bytes] = ..., subs: _Optional[_Mapping[str, SubscribeRequest]] = ..., name: _Optional[str] = ..., version: _Optional[str] = ..., headers: _Optional[_Mapping[str, str]] = ...) -> None: ...
 
 class SubscribeRequest(_message.Message):
-    __slots__ = ("channel", "token", "recover", "epoch", "offset", "data", "positioned", "recoverable", "join_leave", "delta", "tf", "flag", "type")
+    __slots__ = ("channel", "token", "recover", "epoch", "offset", "data", "positioned", "recoverable", "join_leave", "delta", "tf", "flag", "type", "phase", "cursor", "limit")
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     TOKEN_FIELD_NUMBER: _ClassVar[int]
     RECOVER_FIELD_NUMBER: _ClassVar[int]
@@ -81,6 +81,9 @@ class SubscribeRequest(_message.Message):
     TF_FIELD_NUMBER: _ClassVar[int]
     FLAG_FIELD_NUMBER: _ClassVar[int]
     TYPE_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    LIMIT_FIELD_NUMBER: _ClassVar[int]
     channel: str
     token: str
     recover: bool
@@ -94,7 +97,10 @@ class SubscribeRequest(_message.Message):
     tf: FilterNode
     flag: int
     type: int
-    def __init__(self, channel: _Optional[str] = ..., token: _Optional[str] = ..., recover: bool = ..., epoch: _Optional[str] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., positioned: bool = ..., recoverable: bool = ..., join_leave: bool = ..., delta: _Optional[str] = ..., tf: _Optional[_Union[FilterNode, _Mapping]] = ..., flag: _Optional[int] = ..., type: _Optional[int] = ...) -> None: ...
+    phase: int
+    cursor: str
+    limit: int
+    def __init__(self, channel: _Optional[str] = ..., token: _Optional[str] = ..., recover: bool = ..., epoch: _Optional[str] = ..., offset: _Optional[int] = ..., data: _Optional[bytes] = ..., positioned: bool = ..., recoverable: bool = ..., join_leave: bool = ..., delta: _Optional[str] = ..., tf: _Optional[_Union[FilterNode, _Mapping]] = ..., flag: _Optional[int] = ..., type: _Optional[int] = ..., phase: _Optional[int] = ..., cursor: _Optional[str] = ..., limit: _Optional[int] = ...) -> None: ...
 
 class FilterNode(_message.Message):
     __slots__ = ("op", "key", "cmp", "val", "vals", "nodes")
@@ -119,12 +125,18 @@ class ChannelRequest(_message.Message):
     def __init__(self, channel: _Optional[str] = ...) -> None: ...
 
 class PublishRequest(_message.Message):
-    __slots__ = ("channel", "data")
+    __slots__ = ("channel", "data", "type", "key", "removed")
     CHANNEL_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     channel: str
     data: bytes
-    def __init__(self, channel: _Optional[str] = ..., data: _Optional[bytes] = ...) -> None: ...
+    type: int
+    key: str
+    removed: bool
+    def __init__(self, channel: _Optional[str] = ..., data: _Optional[bytes] = ..., type: _Optional[int] = ..., key: _Optional[str] = ..., removed: bool = ...) -> None: ...
 
 class HistoryRequest(_message.Message):
     __slots__ = ("channel", "limit", "since", "reverse")
@@ -257,7 +269,7 @@ class ClientInfo(_message.Message):
     def __init__(self, user: _Optional[str] = ..., client: _Optional[str] = ..., conn_info: _Optional[bytes] = ..., chan_info: _Optional[bytes] = ...) -> None: ...
 
 class Publication(_message.Message):
-    __slots__ = ("data", "info", "offset", "tags")
+    __slots__ = ("data", "info", "offset", "tags", "key", "removed")
     class TagsEntry(_message.Message):
         __slots__ = ("key", "value")
         KEY_FIELD_NUMBER: _ClassVar[int]
@@ -269,11 +281,15 @@ class Publication(_message.Message):
     INFO_FIELD_NUMBER: _ClassVar[int]
     OFFSET_FIELD_NUMBER: _ClassVar[int]
     TAGS_FIELD_NUMBER: _ClassVar[int]
+    KEY_FIELD_NUMBER: _ClassVar[int]
+    REMOVED_FIELD_NUMBER: _ClassVar[int]
     data: bytes
     info: ClientInfo
     offset: int
     tags: _containers.ScalarMap[str, str]
-    def __init__(self, data: _Optional[bytes] = ..., info: _Optional[_Union[ClientInfo, _Mapping]] = ..., offset: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ...) -> None: ...
+    key: str
+    removed: bool
+    def __init__(self, data: _Optional[bytes] = ..., info: _Optional[_Union[ClientInfo, _Mapping]] = ..., offset: _Optional[int] = ..., tags: _Optional[_Mapping[str, str]] = ..., key: _Optional[str] = ..., removed: bool = ...) -> None: ...
 
 class Join(_message.Message):
     __slots__ = ("info",)
@@ -359,7 +375,7 @@ class ConnectResult(_message.Message):
     def __init__(self, client: _Optional[str] = ..., version: _Optional[str] = ..., expires: bool = ..., ttl: _Optional[int] = ..., data: _Optional[bytes] = ..., subs: _Optional[_Mapping[str, SubscribeResult]] = ..., ping: _Optional[int] = ..., pong: bool = ..., session: _Optional[str] = ..., node: _Optional[str] = ..., time: _Optional[int] = ...) -> None: ...
 
 class SubscribeResult(_message.Message):
-    __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering")
+    __slots__ = ("expires", "ttl", "recoverable", "epoch", "publications", "recovered", "offset", "positioned", "data", "was_recovering", "type", "phase", "cursor", "state")
     EXPIRES_FIELD_NUMBER: _ClassVar[int]
     TTL_FIELD_NUMBER: _ClassVar[int]
     RECOVERABLE_FIELD_NUMBER: _ClassVar[int]
@@ -370,6 +386,10 @@ class SubscribeResult(_message.Message):
     POSITIONED_FIELD_NUMBER: _ClassVar[int]
     DATA_FIELD_NUMBER: _ClassVar[int]
     WAS_RECOVERING_FIELD_NUMBER: _ClassVar[int]
+    TYPE_FIELD_NUMBER: _ClassVar[int]
+    PHASE_FIELD_NUMBER: _ClassVar[int]
+    CURSOR_FIELD_NUMBER: _ClassVar[int]
+    STATE_FIELD_NUMBER: _ClassVar[int]
     expires: bool
     ttl: int
     recoverable: bool
@@ -380,7 +400,11 @@ class SubscribeResult(_message.Message):
     positioned: bool
     data: bytes
     was_recovering: bool
-    def __init__(self, expires: bool = ..., ttl: _Optional[int] = ..., recoverable: bool = ..., epoch: _Optional[str] = ..., publications: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ..., recovered: bool = ..., offset: _Optional[int] = ..., positioned: bool = ..., data: _Optional[bytes] = ..., was_recovering: bool = ...) -> None: ...
+    type: int
+    phase: int
+    cursor: str
+    state: _containers.RepeatedCompositeFieldContainer[Publication]
+    def __init__(self, expires: bool = ..., ttl: _Optional[int] = ..., recoverable: bool = ..., epoch: _Optional[str] = ..., publications: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ..., recovered: bool = ..., offset: _Optional[int] = ..., positioned: bool = ..., data: _Optional[bytes] = ..., was_recovering: bool = ..., type: _Optional[int] = ..., phase: _Optional[int] = ..., cursor: _Optional[str] = ..., state: _Optional[_Iterable[_Union[Publication, _Mapping]]] = ...) -> None: ...
 
 class RefreshResult(_message.Message):
     __slots__ = ("expires", "ttl")

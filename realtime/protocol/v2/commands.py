@@ -56,18 +56,19 @@ def check_delta(delta: str | None) -> None:
 
 
 def recovered_publications(result: SubscribeResult) -> tuple[Publication, ...]:
-    """Return the publications of a subscribe result: none, unless the position was recovered."""
-    return result.publications if result.recovered else ()
+    """Return the publications of a subscribe result: of a stream, if the position was recovered."""
+    return result.publications if result.recovered or result.type else ()
 
 
 def subscribe_offset(result: SubscribeResult) -> int:
     """Return the offset of a subscribe result with a position.
 
     A client that recovers gets the offset it asked for, and walks from there through the
-    publications. If it got the newest one, it would take them for old ones.
+    publications. If it got the newest one, it would take them for old ones. That of a map gets the
+    newest one.
     """
     assert result.position is not None
-    publications = recovered_publications(result)
+    publications = () if result.type else recovered_publications(result)
     return publications[0].offset - 1 if publications else result.position.offset
 
 

@@ -25,6 +25,7 @@ from realtime import payload
 from realtime.errors import Disconnect
 from realtime.payload import Payload, escape
 from realtime.protocol import event_ids
+from realtime.protocol.json_shapes import without_key
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.protocol.v2 import codes
 from realtime.protocol.v2.json import UnidirectionalJSONCodec
@@ -92,7 +93,7 @@ class ChannelEvents(EventCodec):
         self._before, self._after = f"id: {before}.".encode(), f".{after}\n".encode()
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
-        data = self._data_of(publication.data)
+        data = self._data_of(without_key(publication).data)
         if not (self._has_id and publication.offset):
             return b"%b\n" % data
         return b"%b%d%b%b\n" % (self._before, publication.offset, self._after, data)
@@ -105,7 +106,7 @@ class SharedEvents(EventCodec):
     """The events of listeners that have several channels, without their IDs."""
 
     def publication(self, channel: ChannelName, publication: Publication) -> Part:
-        data = self._data_of(publication.data)
+        data = self._data_of(without_key(publication).data)
         return _part(b"event: %b\n%b" % (channel.encode(), data), channel, publication.offset)
 
     def unsubscribe(self, channel: ChannelName, code: int, reason: str) -> Part:

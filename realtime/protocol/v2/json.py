@@ -111,7 +111,8 @@ class JSONCodec(SecondGeneration):
 
     def publication(self, channel: ChannelName, publication: Publication) -> bytes:
         # joined, because that takes half the time of a format
-        if publication.offset == 0 and publication.info is None and not publication.tags:
+        key = publication.key
+        if publication.offset == 0 and publication.info is None and not (publication.tags or key):
             return b"".join(
                 (
                     self._open_channel,
@@ -132,6 +133,8 @@ class JSONCodec(SecondGeneration):
                 b',"info":%b' % escape(_encode(client_info(info))) if info is not None else b"",
                 b',"offset":%d' % offset if offset else b"",
                 b',"tags":%b' % escape(_encode(dict(sorted(tags.items())))) if tags else b"",
+                b',"key":%b' % quote(key) if key else b"",
+                b',"removed":true' if publication.removed else b"",
                 self._close_publication,
             )
         )
@@ -225,6 +228,10 @@ def _subscribe_result(result: SubscribeResult) -> SubscribeShape:
         positioned=result.positioned,
         data=optional(result.data),
         was_recovering=result.was_recovering,
+        type=result.type,
+        phase=result.phase,
+        cursor=result.cursor,
+        state=[_publication(entry) for entry in result.state],
     )
     if result.position is not None:
         shape.epoch = result.position.epoch
@@ -237,4 +244,5 @@ def _subscribe_result(result: SubscribeResult) -> SubscribeShape:
 def _publication(publication: Publication) -> PublicationShape:
     shape = json_shapes.publication(publication)
     shape.offset = publication.offset
+    shape.key, shape.removed = publication.key, publication.removed
     return shape

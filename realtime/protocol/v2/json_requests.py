@@ -74,6 +74,9 @@ class _SubscribeRequest(Struct, forbid_unknown_fields=True, gc=False):
     tf: Raw = ABSENT
     flag: Int64 | None = None
     type: Int32 | None = None
+    phase: Int32 | None = None
+    cursor: str | None = None
+    limit: Int32 | None = None
 
 
 class _ConnectRequest(Struct, forbid_unknown_fields=True):
@@ -146,6 +149,10 @@ def _from_wire(sub: _SubscribeRequest) -> SubscribeRequest:
         _tags_filter(bytes(sub.tf)) if is_given(sub.tf) else None,
         sub.flag or 0,
         sub.type or 0,
+        position if sub.type else None,
+        sub.phase or 0,
+        sub.cursor or "",
+        sub.limit or 0,
     )
 
 

@@ -95,6 +95,10 @@ def _fill_subscribe_result(message: client_pb2.SubscribeResult, result: Subscrib
         message.recovered = result.recovered
         for publication in recovered_publications(result):
             _fill_publication(message.publications.add(), publication)
+    if result.type:
+        message.type, message.phase, message.cursor = result.type, result.phase, result.cursor
+        for entry in result.state:
+            _fill_publication(message.state.add(), entry)
 
 
 def _fill_publication(message: client_pb2.Publication, publication: Publication) -> None:
@@ -105,6 +109,8 @@ def _fill_publication(message: client_pb2.Publication, publication: Publication)
         fill_info(message.info, publication.info)
     if publication.tags:
         message.tags.update(publication.tags)
+    if publication.key:
+        message.key, message.removed = publication.key, publication.removed
 
 
 def fill_info(message: Any, info: ClientInfo) -> None:
@@ -191,10 +197,11 @@ def _subscribe_request(params: bytes) -> SubscribeRequest:
 
 def _from_wire(message: client_pb2.SubscribeRequest) -> SubscribeRequest:
     check_delta(message.delta)
+    position = StreamPosition(message.offset, message.epoch)
     return SubscribeRequest(
         message.channel,
         message.token,
-        StreamPosition(message.offset, message.epoch) if message.recover else None,
+        position if message.recover else None,
         Raw(message.data),
         message.positioned,
         message.recoverable,
@@ -202,6 +209,10 @@ def _from_wire(message: client_pb2.SubscribeRequest) -> SubscribeRequest:
         _filter_node(message.tf) if message.HasField("tf") else None,
         message.flag,
         message.type,
+        position if message.type else None,
+        message.phase,
+        message.cursor,
+        message.limit,
     )
 
 
@@ -232,7 +243,13 @@ def _decoder(shape: type[Struct]) -> Callable[[bytes], Struct]:
 
 def _publish_request(params: bytes) -> PublishRequest:
     message = client_pb2.PublishRequest.FromString(params)
-    return PublishRequest(message.channel, Raw(message.data))
+    return PublishRequest(
+        message.channel,
+        Raw(message.data),
+        message.type or None,
+        message.key or None,
+        message.removed or None,
+    )
 
 
 def _rpc_request(params: bytes) -> RPCRequest:

@@ -73,6 +73,21 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
     ({"allow_publish_for_anonymous": True}, {}, {"allow_publish_for_subscriber": True}),
     ({"allow_publish_for_anonymous": True}, {}, {"publish": True}),
     ({"force_push_join_leave": True}, {}, {"join_leave": True}),
+    (
+        {
+            "map_key_ttl": 5,
+            "map_max_keys": 5,
+            "map_max_bytes": 5,
+            "map_publish": "client",
+            "map_key": "user",
+            "map_remove_on_unsubscribe": True,
+        },
+        {},
+        {"map": "recoverable", "map_key": "client"},
+    ),
+    ({"map_key_ttl": 5}, {"map": "persistent"}, {"map": "recoverable"}),
+    ({"publish": True}, {"map": "recoverable"}, {"map": ""}),
+    ({"allow_publish_for_anonymous": True}, {"map": "recoverable"}, {"map_publish": "client"}),
     ({"auto_cache_recover": True}, HISTORY, {"force_recovery_mode": "cache"}),
     (
         dict.fromkeys(

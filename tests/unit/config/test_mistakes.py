@@ -69,6 +69,8 @@ MISTAKES: dict[str, list[Options]] = {
         *each("redis_read_timeout", 0),
         *each("force_recovery_mode", "snapshot"),
         *each("publication_data_format", "binary", "JSON"),
+        *each("map", "stream", "Ephemeral"),
+        *(each(name, 0)[0] for name in ("map_key_ttl", "map_max_keys", "map_max_bytes")),
     ],
     "E005": [
         *(
@@ -96,6 +98,11 @@ MISTAKES: dict[str, list[Options]] = {
         for ping in (60, 61)
     ],
     "E013": each("engine", "Redis", "nats", " "),
+    "E057": [
+        *({"map": "ephemeral", name: value} for name, value in KEPT.items()),
+        chat(map="persistent", join_on_read=True),
+        chat(map="recoverable", force_recovery_mode="cache"),
+    ],
     "E062": [
         *each("database_url", "redis://h", "h:5432"),
         *each("database_url", "postgresql://h/?foo=x", "postgresql://h/%zz", "postgresql://h:x"),
@@ -191,6 +198,8 @@ def test_mistake_has_the_id_of_its_check(check: str, options: Options) -> None:
 
 
 RIGHT: list[Options] = [
+    *each("map", "", "ephemeral"),
+    {"map": "recoverable", "history_size": 5, "force_recovery": True},
     {**RECOVERED, **chat(**RECOVERED)},
     {"namespaces": [{"name": "ab"}, {"name": "AB"}]},
     {"redis_streams": True, "port": "8000"},

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from realtime.protocol.messages import StreamPosition
-from realtime.protocol.v1.numbers import split_offset, to_since
+from realtime.protocol.v1.numbers import split_offset, to_position
 from tests.unit.parts import quickly
 
 
@@ -40,16 +40,11 @@ def test_seq_and_gen_are_the_low_and_high_32_bits(offset: int, seq: int, gen: in
 def test_either_variant_is_read(
     offset: int | None, seq: int | None, gen: int | None, position: int
 ) -> None:
-    assert to_since(True, offset, seq, gen, "e") == StreamPosition(position, "e")
+    assert to_position(offset, seq, gen, "e") == StreamPosition(position, "e")
 
 
 def test_client_may_leave_the_epoch_out() -> None:
-    assert to_since(True, 5, None, None, None) == StreamPosition(5, "")
-
-
-@pytest.mark.parametrize("recover", [False, None])
-def test_position_counts_only_where_the_client_asks_for_recovery(recover: bool | None) -> None:
-    assert to_since(recover, 5, 5, 5, "e") is None
+    assert to_position(5, None, None, None) == StreamPosition(5, "")
 
 
 @quickly
@@ -57,5 +52,5 @@ def test_position_counts_only_where_the_client_asks_for_recovery(recover: bool |
 def test_a_client_that_returns_its_position_is_understood(offset: int) -> None:
     seq, gen = split_offset(offset)
     position = StreamPosition(offset, "e")
-    assert to_since(True, None, seq, gen, "e") == position
-    assert to_since(True, offset, None, None, "e") == position
+    assert to_position(None, seq, gen, "e") == position
+    assert to_position(offset, None, None, "e") == position

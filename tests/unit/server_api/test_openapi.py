@@ -58,6 +58,7 @@ def test_every_method_of_both_dialects_is_there() -> None:
 
 PARAMS: dict[str, Any] = {
     "channel": "kept:a",
+    "key": "k",
     "channels": ["kept:a"],
     "user": "17",
     "method": "m",
@@ -99,8 +100,11 @@ def test_params_that_a_method_needs_are_required_and_no_others(
     settings: Any, dialect: str, name: str, names: list[str]
 ) -> None:
     namespace = {"name": "kept", "presence": True, "history_size": 5, "history_lifetime": 60}
-    settings.REALTIME = {"namespaces": [namespace]}
+    maps = {"name": "map", "map": "recoverable"}
+    settings.REALTIME = {"namespaces": [namespace, maps]}
     params = {each: PARAMS[each] for each in names}
+    if name.startswith("map_"):
+        params["channel"] = "map:a"
 
     with TestService():
         assert run(dialect, name, params) == (104 if name == "rpc" else 0)

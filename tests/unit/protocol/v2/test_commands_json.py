@@ -177,9 +177,23 @@ REQUESTS: list[tuple[str, Request]] = [
         '"data":[],"positioned":true,"recoverable":true,"join_leave":true,"delta":"fossil",'
         '"flag":3,"type":1,"phase":2,"cursor":"c","limit":5,"asc":true}',
         SubscribeRequest(
-            "a", "t", StreamPosition(2**64 - 1, "E"), Raw(b"[]"), True, True, True, None, 3, 1
+            "a",
+            "t",
+            StreamPosition(2**64 - 1, "E"),
+            Raw(b"[]"),
+            True,
+            True,
+            True,
+            None,
+            3,
+            1,
+            StreamPosition(2**64 - 1, "E"),
+            2,
+            "c",
+            5,
         ),
     ),
+    ('{"key":"k","type":1,"removed":true}', PublishRequest(None, ABSENT, 1, "k", True)),
     (
         '{"channel":null,"token":null,"recover":null,"epoch":null,"offset":null,"positioned":null,'
         '"recoverable":null,"join_leave":null,"delta":null,"tf":null,"flag":null,"type":null}',

@@ -16,7 +16,7 @@ NUMBERS = {
     "Error": "code=1 message=2 temporary=3",
     "Push": "channel=2 pub=4 join=5 leave=6 unsubscribe=7 subscribe=9 disconnect=11 refresh=12",
     "ClientInfo": "user=1 client=2 conn_info=3 chan_info=4",
-    "Publication": "data=4 info=5 offset=6 tags=7",
+    "Publication": "data=4 info=5 offset=6 tags=7 key=11 removed=12",
     "Join": "info=1",
     "Leave": "info=1",
     "Unsubscribe": "code=2 reason=3",
@@ -29,13 +29,14 @@ NUMBERS = {
     "RefreshRequest": "token=1",
     "RefreshResult": "expires=3 ttl=4",
     "SubscribeRequest": "channel=1 token=2 recover=3 epoch=6 offset=7 data=8 positioned=9"
-    " recoverable=10 join_leave=11 delta=12 tf=13 flag=14 type=15",
+    " recoverable=10 join_leave=11 delta=12 tf=13 flag=14 type=15"
+    " phase=16 cursor=17 limit=18",
     "SubscribeResult": "expires=1 ttl=2 recoverable=3 epoch=6 publications=7 recovered=8 offset=9"
-    " positioned=10 data=11 was_recovering=12",
+    " positioned=10 data=11 was_recovering=12 type=15 phase=16 cursor=17 state=18",
     "SubRefreshRequest": "channel=1 token=2",
     "SubRefreshResult": "expires=1 ttl=2",
     "ChannelRequest": "channel=1",
-    "PublishRequest": "channel=1 data=2",
+    "PublishRequest": "channel=1 data=2 type=3 key=4 removed=5",
     "PresenceResult": "presence=1",
     "PresenceStatsResult": "num_clients=1 num_users=2",
     "HistoryRequest": "channel=1 limit=7 since=8 reverse=9",

@@ -1,0 +1,120 @@
+"""Maps: how a client gets all entries, and every change after them.
+
+The client becomes a subscriber as in `subscriptions`, and reads pages while it is held in the feed:
+
+    STATE ──► asked, held in the feed ──► page ──┬── not the last: WAITING ── STATE, cursor ──► page
+                                                 └── the last ──► LIVE
+    STREAM, a position ──► asked, held ──► recovered ──► LIVE
+
+    end of WAITING without a page   the client unsubscribes or closes; the server unsubscribes it;
+                                    the stream is lost; FLOW_SECONDS are over: it is slow
+
+The first page and the stream meet at one position, which all pages repeat. The feed holds each
+change after that position, so that pages leave these changes out, and LIVE adds them.
+
+Invariants:
+- the site is asked once, before the first page;
+- a client that waits counts as one that is subscribing: no second flow begins, the number of its
+  channels includes the map, and the server may unsubscribe it;
+- the next page has the cursor that the client got with the one before;
+- where the stream has another epoch, or has lost changes, the answer is error 112, and the flow
+  ends.
+
+An ephemeral map has no positions: the feed holds changes since before the first page, and the
+client gets all of them again.
+"""
+
+from __future__ import annotations
+
+from realtime.config.options import ChannelOptions
+from realtime.engine.maps import Maps
+from realtime.errors import BadRequest, PermissionDenied, UnrecoverablePosition
+from realtime.protocol.messages import (
+    ChannelName,
+    Publication,
+    StreamPosition,
+    SubscribeRequest,
+)
+from realtime.streams import recovery
+
+MAP = 1
+"""The type of a subscription to a map, and of a publication that changes one."""
+
+STATE, STREAM = 2, 1
+"""Phases that a client asks for. In a reply STATE is a page, and 0 the end of the flow."""
+
+MIN_PAGE, MAX_PAGE = 100, 1000
+"""Entries of a page, whatever a client asks for."""
+PAGE_BYTES = 1024 * 1024
+"""Bytes after which a page ends early."""
+FLOW_SECONDS = 5.0
+
+
+def check_request(request: SubscribeRequest, options: ChannelOptions) -> None:
+    """Check the type of a subscription, and its phase.
+
+    Raises:
+        PermissionDenied: the channel has no such subscriptions, or there is no such flow.
+        BadRequest: there is no such phase.
+        UnrecoverablePosition: the map has no stream.
+    """
+    if not request.type:
+        return
+    if request.type != MAP or not options.map or request.cursor:
+        raise PermissionDenied
+    if request.phase == STREAM and options.map == "ephemeral":
+        raise UnrecoverablePosition
+    if request.phase not in (STATE, STREAM):
+        raise BadRequest
+
+
+class Pages:
+    """The entries of one map, as one client reads them."""
+
+    __slots__ = ("_channel", "_maps", "cursor", "position")
+
+    def __init__(self, maps: Maps, channel: ChannelName) -> None:
+        self._maps = maps
+        self._channel = channel
+        self.cursor = ""
+        """Where the next page begins; "" before the first page, and after the last one."""
+        self.position: StreamPosition | None = None
+        """The top of the stream when the first page was read."""
+
+    def check_next(self, request: SubscribeRequest) -> None:
+        """Check that a request asks for the next page.
+
+        Raises:
+            PermissionDenied: it has another cursor.
+            UnrecoverablePosition: it has another position.
+        """
+        if request.cursor != self.cursor:
+            raise PermissionDenied
+        if request.position != (self.position or StreamPosition(0, "")):
+            raise UnrecoverablePosition
+
+    async def read(self, limit: int) -> tuple[Publication, ...]:
+        """Read the next page.
+
+        Raises:
+            UnrecoverablePosition: the stream has begun anew.
+            EngineUnavailable: the engine failed.
+        """
+        limit = min(max(limit, MIN_PAGE), MAX_PAGE)
+        entries, cursor, position, _ = await self._maps.page(self._channel, self.cursor, limit)
+        if not self.cursor:
+            self.position = position
+        elif _epoch(position) != _epoch(self.position):
+            raise UnrecoverablePosition
+        self.cursor, size = cursor, 0
+        for index, entry in enumerate(entries[:-1], 1):
+            size += recovery.size_of([entry])
+            if size > PAGE_BYTES:
+                entries, self.cursor = entries[:index], entry.key
+                break
+        first = self.position
+        return entries if first is None else tuple(e for e in entries if e.offset <= first.offset)
+
+
+def _epoch(position: StreamPosition | None) -> str:
+    return "" if position is None else position.epoch
