@@ -109,7 +109,7 @@ class SharedMap {
     if (error) return;
     if (!result) return this.#begin(this.#handle ? this.#handle.subscription.position : this.#since);
     this.#pages.push(result);
-    const { phase, cursor, offset, epoch } = result;
+    const { phase, cursor, epoch, seq = 0, gen = 0, offset = gen * 2 ** 32 + seq } = result;
     if (phase) return { phase: cursor ? STATE : STREAM, cursor, offset, epoch, recover: undefined };
     this.#attempts = 0;
   }
