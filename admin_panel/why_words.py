@@ -125,6 +125,26 @@ CHECKS: Mapping[str, CheckWords] = {
         _("The publisher is subscribed to the channel"),
         _("Only subscribers of the channel may publish, and the client is none."),
     ),
+    "no map": CheckWords(
+        _("The channel is no map"),
+        _("The channel is a map. Clients change its keys, and do not publish into it."),
+    ),
+    "map": CheckWords(
+        _("The channel is a map"),
+        _("The channel is no map, and has no keys to change."),
+    ),
+    "putting": CheckWords(
+        _("Clients may change keys"),
+        _("Clients may not change keys of such maps. Code of the site may."),
+    ),
+    "subscribed putter": CheckWords(
+        _("The client is subscribed to the map, or need not be"),
+        _("Only subscribers of the map may change its keys, and the client is none."),
+    ),
+    "user as key": CheckWords(
+        _("The client has the user ID that is its key, or needs none"),
+        _("The key is the user ID, and the client has none."),
+    ),
     "presence": CheckWords(
         _("The channel has presence"),
         _("Presence is off in such channels."),

@@ -56,7 +56,9 @@ _ADD_NAMESPACE = "Add the namespace to the option namespaces, or correct the pat
 @check("realtime.W022", _ADD_NAMESPACE)
 def check_patterns(report: Report) -> Found:
     """W022: a hook's pattern names a namespace that is not configured."""
-    texts = (pattern.text for pattern, _ in (*registry.subscribe, *registry.publish))
+    texts = (
+        pattern.text for pattern, _ in (*registry.subscribe, *registry.publish, *registry.map_put)
+    )
     for text in _matching_nothing(dict.fromkeys(texts), report.config):
         yield f"The pattern {text!r} of a hook matches no channel: its namespace is not configured."
 

@@ -353,7 +353,49 @@ RIGHT_TO_PUBLISH = Checks(
 NAME_TO_PUBLISH = Checks(*_NAMES, *_OPTIONS)
 """What comes before the data are looked at."""
 
-PUBLISH = Checks(*NAME_TO_PUBLISH.all, *RIGHT_TO_PUBLISH.all)
+
+def _no_map(attempt: Attempt) -> None:
+    if attempt.options.map:
+        raise NotAvailable
+
+
+PUBLISH = Checks(
+    *NAME_TO_PUBLISH.all,
+    Check("no map", _no_map, ("map",), lambda a: a.options.map != ""),
+    *RIGHT_TO_PUBLISH.all,
+)
+
+# put, remove
+
+
+def _map(attempt: Attempt) -> None:
+    if not attempt.options.map:
+        raise NotAvailable
+
+
+def _putting(attempt: Attempt) -> None:
+    if not (attempt.options.map_publish or attempt.config.client_insecure):
+        raise PermissionDenied
+
+
+def _subscribed_putter(attempt: Attempt) -> None:
+    if attempt.options.map_publish == "subscriber" and not attempt.is_subscribed:
+        raise PermissionDenied
+
+
+def _user_as_key(attempt: Attempt) -> None:
+    if attempt.options.map_key == "user" and not attempt.user:
+        raise PermissionDenied
+
+
+RIGHT_TO_PUT = Checks(
+    Check("putting", _putting, ("map_publish",)),
+    Check("publisher", _publisher, ("allow_publish_for_anonymous", "publish")),
+    Check("subscribed putter", _subscribed_putter, ("map_publish",)),
+    Check("user as key", _user_as_key, ("map_key",)),
+)
+
+PUT = Checks(*NAME_TO_PUBLISH.all, Check("map", _map, ("map",)), *RIGHT_TO_PUT.all)
 
 
 # presence and history

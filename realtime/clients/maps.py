@@ -71,15 +71,16 @@ def check_request(request: SubscribeRequest, options: ChannelOptions) -> None:
 class Pages:
     """The entries of one map, as one client reads them."""
 
-    __slots__ = ("_channel", "_maps", "cursor", "position")
+    __slots__ = ("_channel", "_has_stream", "_maps", "cursor", "position")
 
-    def __init__(self, maps: Maps, channel: ChannelName) -> None:
+    def __init__(self, maps: Maps, channel: ChannelName, *, has_stream: bool) -> None:
         self._maps = maps
         self._channel = channel
+        self._has_stream = has_stream
         self.cursor = ""
         """Where the next page begins; "" before the first page, and after the last one."""
         self.position: StreamPosition | None = None
-        """The top of the stream when the first page was read."""
+        """The top of the stream when the first page was read; None without one."""
 
     def check_next(self, request: SubscribeRequest) -> None:
         """Check that a request asks for the next page.
@@ -101,10 +102,11 @@ class Pages:
             EngineUnavailable: the engine failed.
         """
         limit = min(max(limit, MIN_PAGE), MAX_PAGE)
-        entries, cursor, position, _ = await self._maps.page(self._channel, self.cursor, limit)
-        if not self.cursor:
-            self.position = position
-        elif _epoch(position) != _epoch(self.position):
+        entries, cursor, top, _ = await self._maps.page(self._channel, self.cursor, limit)
+        first = self.position
+        if self._has_stream and first is None:
+            first = self.position = top
+        elif first is not None and first.epoch != top.epoch:
             raise UnrecoverablePosition
         self.cursor, size = cursor, 0
         for index, entry in enumerate(entries[:-1], 1):
@@ -112,9 +114,4 @@ class Pages:
             if size > PAGE_BYTES:
                 entries, self.cursor = entries[:index], entry.key
                 break
-        first = self.position
         return entries if first is None else tuple(e for e in entries if e.offset <= first.offset)
-
-
-def _epoch(position: StreamPosition | None) -> str:
-    return "" if position is None else position.epoch

@@ -133,14 +133,33 @@ class Member:
         Raises:
             EngineUnavailable: The engine did not answer, or refused.
         """
-        outgoing = Outgoing(channel, self._publication(data, options, info), options)
+        published = await self._publish(channel, self._publication(data, options, info), options)
+        return published.position
+
+    async def put(
+        self,
+        channel: ChannelName,
+        key: str,
+        data: Payload | None,
+        options: ChannelOptions,
+        info: ClientInfo | None = None,
+    ) -> Published:
+        """As `publish`, change one key of a map. `data`: None removes the key."""
+        publication = self._publication(data or NOTHING, options, info)
+        changed = replace(publication, key=key, removed=data is None)
+        return await self._publish(channel, changed, options)
+
+    async def _publish(
+        self, channel: ChannelName, publication: Publication, options: ChannelOptions
+    ) -> Published:
+        outgoing = Outgoing(channel, publication, options)
         publish = self.broker.publish if self.spans is None else self._publish_traced
         published = await publish(outgoing)
-        if info is None:
+        if publication.info is None:
             self.counters.published_by_server += 1
         else:
             self.counters.published_by_clients += 1
-        return published.position
+        return published
 
     async def publish_new(self, new: NewPublication, options: ChannelOptions) -> Published:
         """As `publish`, for a publication of the site or of the HTTP API."""

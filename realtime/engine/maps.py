@@ -52,19 +52,25 @@ def check_key(key: str) -> None:
         raise BadRequest
 
 
+def entry_size(publication: Publication) -> int:
+    """Return the bytes that count for `map_max_bytes`: those of key and data."""
+    return len(publication.key.encode()) + len(publication.data.json)
+
+
 class Page(NamedTuple):
     """Entries of a map, read at one moment.
 
     entries: the newest put of each key, as a publication with key, offset and time; by key, in the
         order of its bytes in UTF-8.
     cursor: where the next page begins: the last key of this one; "" after the last page.
-    position: the top of the stream at that moment; None for an ephemeral map.
+    position: the top of the stream at that moment, as `Streams.positions` has it. It means nothing
+        for an ephemeral map.
     size: keys in the map.
     """
 
     entries: tuple[Publication, ...]
     cursor: str
-    position: StreamPosition | None
+    position: StreamPosition
     size: int
 
 

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from realtime.engine.base import Outgoing
-from realtime.engine.maps import Page, Refusal
+from realtime.engine.maps import Page, Refusal, entry_size
 from realtime.engine.versions import Version
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.timers import Timers
@@ -84,7 +84,7 @@ class MemoryMaps:
         if publication.removed:
             return ""
         found = self._maps.get(outgoing.channel) or _Map()
-        size = found.size + _size(publication) - (entry.size if entry else 0)
+        size = found.size + entry_size(publication) - (entry.size if entry else 0)
         is_full = entry is None and len(found.keys) >= options.map_max_keys
         return "full" if is_full or size > options.map_max_bytes else ""
 
@@ -108,7 +108,7 @@ class MemoryMaps:
             publication = msgspec.structs.replace(publication, offset=0, time=now)
         ttl = outgoing.options.ttl(outgoing.ttl)
         end = self._timers.now() + ttl if ttl else float("inf")
-        found.entries[key] = _Entry(publication, outgoing.version, end, _size(publication))
+        found.entries[key] = _Entry(publication, outgoing.version, end, entry_size(publication))
         found.size += found.entries[key].size
         if ttl:
             self._note_end(end, channel, key)
@@ -152,7 +152,3 @@ class MemoryMaps:
         for each in due:  # each is named until it is removed
             heappush(ends, each)
         return [(channel, key) for _, channel, key in due]
-
-
-def _size(publication: Publication) -> int:
-    return len(publication.data.json) + len(publication.key.encode())

@@ -19,12 +19,13 @@ coroutine functions. They have `hook_timeout` seconds. An exception other than `
 from __future__ import annotations
 
 from realtime.errors import Disconnect, Error, PermissionDenied
-from realtime.hooks.answers import Allowed, Connected, Data
+from realtime.hooks.answers import Allowed, Connected, Data, Put
 from realtime.hooks.registry import (
     answer_end,
     answer_stop,
     connect,
     info,
+    map_put,
     message,
     publish,
     refresh,
@@ -33,6 +34,7 @@ from realtime.hooks.registry import (
 )
 from realtime.hooks.requests import (
     ConnectRequest,
+    MapPutRequest,
     MessageRequest,
     PublishRequest,
     RefreshRequest,
@@ -48,9 +50,11 @@ __all__ = [
     "Data",
     "Disconnect",
     "Error",
+    "MapPutRequest",
     "MessageRequest",
     "PermissionDenied",
     "PublishRequest",
+    "Put",
     "RPCRequest",
     "RefreshRequest",
     "Request",
@@ -59,6 +63,7 @@ __all__ = [
     "answer_stop",
     "connect",
     "info",
+    "map_put",
     "message",
     "publish",
     "refresh",

@@ -10,10 +10,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from realtime import channel_rules
-from realtime.errors import PermissionDenied
+from realtime.engine.maps import check_key
+from realtime.errors import BadRequest, PermissionDenied
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.node.hooks import Identity, Permission, Refreshed
-from realtime.payload import Payload
+from realtime.node.hooks import MapChange, Identity, Permission, Refreshed
+from realtime.payload import Payload, site_text
 from realtime.protocol.messages import UserID
 
 logger = logging.getLogger("realtime.hooks")
@@ -24,6 +25,15 @@ class Data:
     """A JSON-serialisable value, where True, False or None would have another meaning."""
 
     value: Any
+
+
+@dataclass(frozen=True, slots=True)
+class Put:
+    """What a client puts into a map instead."""
+
+    key: str
+    data: Any = True
+    """JSON-serialisable; True: what the client sent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,6 +151,28 @@ def published(answer: Any, data: Payload) -> Payload:
     if answer is None or answer is True:
         return data
     return to_payload(answer.value if isinstance(answer, Data) else answer)
+
+
+def put(answer: Any, change: MapChange) -> MapChange:
+    """Return the change to make after the answer of a hook for maps; see `published`.
+
+    Raises:
+        ValueError: the key is none, or the answer to a removal has data.
+    """
+    key = change.key
+    if isinstance(answer, Put):
+        key, answer = answer.key, answer.data
+        try:
+            check_key(site_text("key", key))
+        except BadRequest:
+            raise ValueError("the key is empty, too long, or holds a null character") from None
+    if change.data is not None:
+        return MapChange(key, published(answer, change.data))
+    if answer is False:
+        raise PermissionDenied
+    if answer is not None and answer is not True:
+        raise ValueError("a removal has no data")
+    return MapChange(key)
 
 
 def optional(value: Any) -> Payload | None:

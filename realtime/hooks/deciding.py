@@ -18,7 +18,7 @@ from realtime.hooks.registry import Registry
 from realtime.node.hooks import Decider
 from realtime.protocol.messages import ChannelName
 
-Kind: TypeAlias = Literal["subscribe", "publish"]
+Kind: TypeAlias = Literal["subscribe", "publish", "map_put"]
 
 
 class Deciding:
@@ -42,7 +42,9 @@ class Deciding:
 
     def is_closed(self, kind: Kind, channel: ChannelName) -> bool:
         """Return whether hooks close the namespace of a channel."""
-        closed = self._closed_to_publish if kind == "publish" else self._closed_to_subscribe
+        closed = self._closed_to_subscribe
+        if kind != "subscribe":
+            closed = self._closed_to_publish if kind == "publish" else self._closed_to_put
         return channel.startswith(closed.beginnings) or (
             closed.top_level and not channel_rules.namespace_of(channel, self._config)
         )
@@ -62,6 +64,12 @@ class Deciding:
     @cached_property
     def _closed_to_publish(self) -> _Closed:
         return self._closed_by([pattern for pattern, _ in self._registry.publish])
+
+    @cached_property
+    def _closed_to_put(self) -> _Closed:
+        # publish hooks close, too: they are not asked about maps
+        entries = (*self._registry.map_put, *self._registry.publish)
+        return self._closed_by([pattern for pattern, _ in entries])
 
     def _closed_by(self, patterns: Sequence[Pattern]) -> _Closed:
         config = self._config

@@ -25,6 +25,7 @@ class Registry:
         """Kind → function, for kinds with one hook: connect, refresh, info, message."""
         self.subscribe: list[tuple[Pattern, Function]] = []
         self.publish: list[tuple[Pattern, Function]] = []
+        self.map_put: list[tuple[Pattern, Function]] = []
         self.answer_end: list[tuple[Pattern, Function]] = []
         self.answer_stop: list[tuple[Pattern, Function]] = []
         """Of the app `realtime.answers`, by the channel of the answer."""
@@ -34,11 +35,13 @@ class Registry:
         """Patterns of `subscribe` that come before all others; see `add_guard`."""
 
     def __bool__(self) -> bool:
-        return bool(self.single or self.subscribe or self.publish or self.methods)
+        entries = self.single or self.subscribe or self.publish or self.map_put
+        return bool(entries or self.methods)
 
     def functions(self) -> list[Function]:
         """Return all of them, each once."""
-        patterns = (function for _, function in (*self.subscribe, *self.publish))
+        entries = (*self.subscribe, *self.publish, *self.map_put)
+        patterns = (function for _, function in entries)
         return list(dict.fromkeys((*self.single.values(), *patterns, *self.methods.values())))
 
     def find(
@@ -161,6 +164,16 @@ def publish(*patterns: str) -> Callable[[F], F]:
     """
 
     return _for_patterns(registry.publish, patterns)
+
+
+def map_put(*patterns: str) -> Callable[[F], F]:
+    """Register the hook that decides about changes of maps, from a `MapPutRequest`.
+
+    Answer as a publish hook does; `Put(key, data)` changes the key, too. The answer to a removal
+    is yes or no. The option `map_publish` must be on. What no pattern matches in the namespaces of
+    these patterns is refused.
+    """
+    return _for_patterns(registry.map_put, patterns)
 
 
 def answer_end(*patterns: str) -> Callable[[F], F]:

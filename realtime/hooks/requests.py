@@ -115,6 +115,19 @@ class PublishRequest(Request):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class MapPutRequest(Request):
+    """A client wants to change a key of a map."""
+
+    channel: str
+    key: str
+    data: Any = None
+    """The new value."""
+    removed: bool = False
+    """Whether the client removes the key."""
+    params: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class RPCRequest(Request):
     """A client calls a method."""
 

@@ -34,6 +34,7 @@ from realtime.hooks.login import Logins
 from realtime.hooks.registry import Registry
 from realtime.hooks.requests import (
     ConnectRequest,
+    MapPutRequest,
     MessageRequest,
     PublishRequest,
     RefreshRequest,
@@ -45,6 +46,7 @@ from realtime.hooks.runner import Connections, Runner, name_of, own_connections
 from realtime.metrics import Durations
 from realtime.node.hooks import (
     Caller,
+    MapChange,
     Decider,
     Handshake,
     Hooks,
@@ -61,7 +63,7 @@ logger = logging.getLogger("realtime.hooks")
 
 T = TypeVar("T")
 
-GROUPS = (("connect", "refresh"), ("subscribe", "publish"), ("rpc", "message"))
+GROUPS = (("connect", "refresh"), ("subscribe", "publish", "map_put"), ("rpc", "message"))
 """Kinds of hooks that share `hook_workers` threads. So clients connect while methods are slow."""
 
 
@@ -188,20 +190,28 @@ class SiteHooks(Hooks):
         data: Payload,
     ) -> Payload:
         """Return what `_answer` does, and check the data before and after it."""
+        await self._accept(types, caller, channel, data)
+        answer = await self._answer(caller, channel, options, data)
+        if answer is not data:
+            self._check_answer(types, channel, answer)
+        return answer
+
+    async def _accept(
+        self, types: ChannelTypes, caller: Caller, channel: ChannelName, data: Payload
+    ) -> None:
         found = types.of_clients(channel)
         if found is not None and found.may_query:
             await self._runners["publish"].run(found.accept, data, caller=caller)
         elif found is not None:
             found.accept(data)
-        answer = await self._answer(caller, channel, options, data)
-        if answer is not data:
-            try:
-                types.check_sent(channel, answer)
-            except Error as error:
-                text = "The hook for %r gave an answer of another type: %s"
-                logger.error(text, channel, error.message)
-                raise InternalError from None
-        return answer
+
+    def _check_answer(self, types: ChannelTypes, channel: ChannelName, answer: Payload) -> None:
+        try:
+            types.check_sent(channel, answer)
+        except Error as error:
+            text = "The hook for %r gave an answer of another type: %s"
+            logger.error(text, channel, error.message)
+            raise InternalError from None
 
     async def _answer(
         self, caller: Caller, channel: ChannelName, options: ChannelOptions, data: Payload
@@ -222,6 +232,42 @@ class SiteHooks(Hooks):
         )
         return await self._call(
             "publish", function, request, lambda answer: answers.published(answer, data), caller
+        )
+
+    async def put(
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: MapChange
+    ) -> MapChange:
+        types = self._config.types
+        if types is not None and change.data is not None:
+            await self._accept(types, caller, channel, change.data)
+        answer = await self._put(caller, channel, options, change)
+        if types is not None and answer.data is not None and answer.data is not change.data:
+            self._check_answer(types, channel, answer.data)
+        return answer
+
+    async def _put(
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: MapChange
+    ) -> MapChange:
+        """Return the change that the site makes of the change of a client."""
+        entry = self._registry.find(self._registry.map_put, channel)
+        if entry is None:
+            if options.proxy_publish:
+                raise NotAvailable
+            if self._deciding.is_closed("map_put", channel):
+                raise PermissionDenied
+            return change
+        function, params = entry
+        data = change.data
+        request = MapPutRequest(
+            **_of(caller),
+            channel=channel,
+            key=change.key,
+            data=None if data is None else _decoded(data.raw),
+            removed=data is None,
+            params=params,
+        )
+        return await self._call(
+            "map_put", function, request, lambda answer: answers.put(answer, change), caller
         )
 
     # methods and messages

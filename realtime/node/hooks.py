@@ -155,6 +155,14 @@ class Permission(Struct, frozen=True, gc=False):
     """Seconds until the site is asked again; None: it is not."""
 
 
+class MapChange(Struct, frozen=True, gc=False):
+    """What a client changes in a map."""
+
+    key: str
+    data: Payload | None = None
+    """None: the key is removed."""
+
+
 class Decider(StrEnum):
     """What of the site decides about a command in a channel."""
 
@@ -273,6 +281,14 @@ class Hooks:
         if options.proxy_publish:
             raise NotAvailable
         return data
+
+    async def put(
+        self, caller: Caller, channel: ChannelName, options: ChannelOptions, change: MapChange
+    ) -> MapChange:
+        """Let a client change a map, and return the change to make; otherwise as `publish`."""
+        if options.proxy_publish:
+            raise NotAvailable
+        return change
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
         """Call a method of the site, and return its result, if it has one.

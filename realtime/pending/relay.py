@@ -301,7 +301,7 @@ class RelayThread(threading.Thread):
                 refusals.add(row, error)
             else:
                 tried.append(row)
-                if new.version is None:  # one that is not newer leaves no key
+                if not (new.version or new.key_mode or new.removed):  # refused, it leaves no key
                     before[row.channel] = new.once
         return Round(tried, [], refusals), ready
 

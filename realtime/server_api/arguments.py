@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from realtime.channel_rules import name, names
 from realtime.cluster.member import NOTHING, NewPublication
-from realtime.engine.maps import MAX_TTL, KeyMode
+from realtime.engine.maps import MAX_TTL, KeyMode, check_key
 from realtime.engine.once import MAX_ONCE_LIFETIME, ONCE_LIFETIME, Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
 from realtime.hooks.site_values import to_payload
@@ -235,7 +235,14 @@ def single(channel: str, data: object, options: AsyncPublishOptions) -> list[New
 def change(
     channel: str, key: str, data: Payload | None, options: Mapping[str, Any]
 ) -> list[NewPublication]:
-    """Return a change of a map; errors as `single`. `data`: None removes the key."""
+    """Return a change of a map. `data`: None removes the key.
+
+    Raises:
+        BadRequest: it is no key.
+        TypeError, ValueError: as `single`.
+    """
+    key = site_text("a key", key)
+    check_key(key)
     mode: KeyMode = "if_new" if options.get("if_new") else ""
     if options.get("if_exists"):
         if mode:
@@ -244,7 +251,7 @@ def change(
     new = NewPublication(
         name(channel),
         NOTHING if data is None else data,
-        key=site_text("a key", key),
+        key=key,
         removed=data is None,
         key_mode=mode,
         ttl=ttl_of(options.get("ttl")),

@@ -10,7 +10,7 @@ import binascii
 import fnmatch
 import math
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 import msgspec
 from msgspec import Raw, Struct
@@ -22,6 +22,7 @@ from realtime.cluster.control import RefreshSome, SubscribeSome
 from realtime.cluster.member import NOTHING, Member, NewPublication
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Published
+from realtime.engine.maps import KeyMode
 from realtime.engine.nodes import NodeStatus
 from realtime.engine.once import Once
 from realtime.engine.versions import MAX_EPOCH_LENGTH, Version
@@ -165,7 +166,7 @@ async def _map_publish(member: Member, params: params_v2.MapPublish) -> results.
     new = replace(
         _new(channel, _data(params), params),
         key=_key(params),
-        key_mode=params.key_mode or "",
+        key_mode=cast(KeyMode, params.key_mode or ""),
         ttl=params.ttl,
     )
     return results.MapChangeResult.of(await operations.publish(member, new))

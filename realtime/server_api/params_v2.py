@@ -8,7 +8,7 @@ docs/protocol.md, 6.8.
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from typing import Annotated
 
 from msgspec import Meta, Raw, Struct, field
 
@@ -67,7 +67,7 @@ class MapPublish(Data, forbid_unknown_fields=True):
 
     channel: Text = None
     key: Text = None
-    key_mode: Literal["", "if_new", "if_exists"] | None = None
+    key_mode: Annotated[str, Meta(pattern="^(if_new|if_exists)?$")] | None = None
     ttl: Annotated[int, Meta(ge=0, le=MAX_TTL)] | None = None
 
 

@@ -16,6 +16,7 @@ if TYPE_CHECKING:
 NAMESPACES = [
     {"name": "orders", "history_size": 1000, "history_lifetime": 300},
     {"name": "bills", "history_size": 1000, "history_lifetime": 300, "durable": True},
+    {"name": "seats", "map": "recoverable"},
 ]
 
 

@@ -67,6 +67,30 @@ def test_tags_and_keys_of_the_caller_go_with_the_row(relay: Relaying) -> None:
     assert first is not None
 
 
+def test_changes_of_a_map_are_made_in_their_order(relay: Relaying) -> None:
+    seats = realtime.map("seats:1")
+    for number in range(3):
+        assert seats.put("a", number, durable=True) is None
+    seats.put("a", 3, if_new=True, durable=True)  # refused, and those behind it go on
+    seats.put("b", 4, ttl=0, at=timedelta(), if_new=True)
+    seats.remove("a", durable=True)
+    seats.put("c", 5, if_exists=True, durable=True)
+    seats.put("d", 6, durable=True)
+    relay.look()
+
+    assert not Pending.objects.exists()
+    changes = [
+        (each["key"], each["data"], "removed" in each) for each in realtime.history("seats:1")
+    ]
+    assert changes == [
+        *(("a", number, False) for number in range(3)),
+        ("b", 4, False),
+        ("a", None, True),
+        ("d", 6, False),
+    ]
+    assert [(entry.key, entry.data) for entry in seats.items()] == [("b", 4), ("d", 6)]
+
+
 def test_relay_that_fails_before_the_delete_publishes_nothing_twice(
     relay: Relaying, monkeypatch: pytest.MonkeyPatch
 ) -> None:

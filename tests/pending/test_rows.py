@@ -99,6 +99,10 @@ def test_row_keeps_all_of_a_publication() -> None:
         Once("key é", 60, 3),
         True,
         Version(7, "run"),
+        key="seat é",
+        removed=True,
+        key_mode="if_exists",
+        ttl=60,
     )
 
     assert publication_of(read(row_of(new, at_once(), at_once()))) == new

@@ -10,10 +10,27 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 
 from realtime import channel_rules, payload
-from realtime.clients.checks import NAME_TO_PUBLISH, PUBLISH, RIGHT_TO_PUBLISH, Attempt
+from realtime.clients.checks import (
+    NAME_TO_PUBLISH,
+    PUBLISH,
+    PUT,
+    RIGHT_TO_PUBLISH,
+    RIGHT_TO_PUT,
+    Attempt,
+)
 from realtime.clients.client import Client
+from realtime.clients.maps import MAP
 from realtime.config.options import ChannelOptions
-from realtime.errors import BadRequest, DisconnectBadRequest, Error, InternalError, NotAnObject
+from realtime.engine.maps import check_key
+from realtime.errors import (
+    BadRequest,
+    DisconnectBadRequest,
+    Error,
+    InternalError,
+    LimitExceeded,
+    NotAnObject,
+)
+from realtime.node.hooks import MapChange
 from realtime.payload import Payload
 from realtime.protocol.messages import (
     ChannelName,
@@ -38,19 +55,17 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     """
     request = client.codec.params(command, PublishRequest)
     channel, raw, rules = request.channel, bytes(request.data), client.session.rules
-    if not channel or not (raw or rules.no_data is not DisconnectBadRequest):
+    if not channel or not (raw or request.type or rules.no_data is not DisconnectBadRequest):
         raise DisconnectBadRequest
     attempt = Attempt(channel, client.session, client.node.config)
+    if request.type:
+        return await _change(client, command, request, attempt)
     if not raw:
         NAME_TO_PUBLISH.decide(attempt)
         raise rules.no_data
     PUBLISH.decide(attempt)
     options, subscribed = attempt.options, channel in client.session.subscriptions
-    try:
-        data = payload.check(raw)
-    except ValueError:
-        raise BadRequest from None
-    channel_rules.check_data(options, data)
+    data = _checked(request, options)
     answer = await client.node.hooks.publish(client.session.caller(), channel, options, data)
     if answer is not data:
         _check_answer(channel, options, answer)
@@ -60,6 +75,15 @@ async def publish(client: Client, command: Command) -> Callable[[], Awaitable[No
     if subscribed and channel not in client.session.subscriptions:
         RIGHT_TO_PUBLISH.decide(attempt)
     return partial(_publish, client, command, channel, answer, options, client.info_in(channel))
+
+
+def _checked(request: PublishRequest, options: ChannelOptions) -> Payload:
+    try:
+        data = payload.check(bytes(request.data))
+    except ValueError:
+        raise BadRequest from None
+    channel_rules.check_data(options, data)
+    return data
 
 
 def _check_answer(channel: ChannelName, options: ChannelOptions, answer: Payload) -> None:
@@ -84,6 +108,43 @@ async def _publish(
     info: ClientInfo,
 ) -> None:
     await client.node.publish(channel, data, options, info)
+    client.reply(command, EmptyResult())
+
+
+async def _change(
+    client: Client, command: Command, request: PublishRequest, attempt: Attempt
+) -> Callable[[], Awaitable[None]] | None:
+    """Check a change of a map; see `publish`."""
+    PUT.decide(attempt)
+    session, channel, options = client.session, attempt.channel, attempt.options
+    key = {"client": client.id, "user": client.user}.get(options.map_key, request.key or "")
+    check_key(key)
+    if request.type != MAP:
+        raise BadRequest
+    data = None if request.removed else _checked(request, options)
+    change = MapChange(key, data)
+    subscribed = attempt.is_subscribed
+    answer = await client.node.hooks.put(session.caller(), channel, options, change)
+    if answer.data is not None and answer.data is not data:
+        _check_answer(channel, options, answer.data)
+    if client.is_closing():
+        return None
+    if subscribed and not attempt.is_subscribed:
+        RIGHT_TO_PUT.decide(attempt)
+    return partial(_put, client, command, channel, answer, options, client.info_in(channel))
+
+
+async def _put(
+    client: Client,
+    command: Command,
+    channel: ChannelName,
+    change: MapChange,
+    options: ChannelOptions,
+    info: ClientInfo,
+) -> None:
+    published = await client.node.put(channel, change.key, change.data, options, info)
+    if published.reason == "full":
+        raise LimitExceeded
     client.reply(command, EmptyResult())
 
 

@@ -98,7 +98,9 @@ def _subscribing(client: Client, attempt: Attempt, request: SubscribeRequest) ->
     if request.type and since is None:
         if client.node.maps is None:
             raise NotAvailable
-        subscribing.pages = maps.Pages(client.node.maps, attempt.channel)
+        subscribing.pages = maps.Pages(
+            client.node.maps, attempt.channel, has_stream=attempt.options.map != "ephemeral"
+        )
     return subscribing
 
 

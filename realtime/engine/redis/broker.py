@@ -20,10 +20,12 @@ from realtime.engine import records
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
 from realtime.engine.channel_list import ChannelList
 from realtime.engine.epochs import HELD_LIFETIME, new_epoch
+from realtime.engine.maps import entry_size
 from realtime.engine.records import Message
+from realtime.engine.redis.maps import as_member, to_entry
 from realtime.engine.redis.redis_bus import RedisGroups, Send, ShardRequest
 from realtime.engine.redis.scripts import READ, RENEW_EPOCH, Entry, ReadReply
-from realtime.engine.redis.shards import Shards, decoding
+from realtime.engine.redis.shards import MAX_COUNT, Shards, decoding
 from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import (
     UINT64_MAX,
@@ -40,9 +42,6 @@ JOIN = "realtime.join"
 LEAVE = "realtime.leave"
 """Types of messages. Nodes of other versions read them."""
 
-
-MAX_COUNT = 2**31 - 1
-"""More entries than a stream has, and a number that every Redis takes."""
 
 LOG_INTERVAL = 60.0
 """Seconds between log lines about publications that cannot be decoded: clients cause the reads."""
@@ -85,12 +84,12 @@ class RedisStreams:
         content = _content(outgoing)
         if self._send is None:
             reply = await self._shards.call(*self._request(outgoing, content))
-            return _published(outgoing, reply)
+            return self._published(outgoing, reply)
         async with self._turn(outgoing.channel):
             published = Published()
-            if outgoing.options.keeps_history or outgoing.once is not None:
+            if _has_reply(outgoing):
                 reply = await self._shards.call(*self._request(outgoing, content, sends=False))
-                published = _published(outgoing, reply)
+                published = self._published(outgoing, reply)
             if published.kept:
                 await self._send(self._keys.group(outgoing.channel), content, published.position)
             return published
@@ -106,7 +105,7 @@ class RedisStreams:
             return [await self._attempt(outgoing) for outgoing in publications]
         requests = [self._request(each, _content(each)) for each in publications]
         return [
-            reply if isinstance(reply, EngineUnavailable) else _published(outgoing, reply)
+            reply if isinstance(reply, EngineUnavailable) else self._published(outgoing, reply)
             for outgoing, reply in zip(
                 publications, await self._shards.call_many(requests), strict=True
             )
@@ -144,37 +143,40 @@ class RedisStreams:
         once_keys = () if once is None else (self._keys.once(channel, once.digest(channel)),)
         after = outgoing.after
         after_keys = () if after is None else (self._keys.once(channel, after.digest(channel)),)
+        wait, beside = self._meta.wait, False
         if not outgoing.options.keeps_history:
-            beside = self._meta.wait is not None
-            if once is None:
+            wait, beside = None, wait is not None
+            if not _has_reply(outgoing):
                 return ShardRequest(shard, (servers.publish, to, data), None, beside)
-            call = ScriptCall(
-                servers.send_once, (*once_keys, *after_keys), (data, to, once.lifetime)
-            )
-            return ShardRequest(shard, call, None, beside)
-        keys = (*self._keys.stream(channel), *once_keys)
-        if servers.asks_sentinels(shard):
-            keys = (*keys, self._redis.seal)
-        if after_keys:
-            keys = (*keys, *after_keys)
-        call = ScriptCall(servers.append, keys, self._arguments(outgoing, data, to))
-        return ShardRequest(shard, call, self._meta.wait)
+            if once is not None and not outgoing.publication.key:
+                call = ScriptCall(
+                    servers.send_once, (*once_keys, *after_keys), (data, to, once.lifetime)
+                )
+                return ShardRequest(shard, call, None, beside)
+        seals = (self._redis.seal,) if servers.asks_sentinels(shard) else ()
+        keys = (*self._keys.stream(channel), *once_keys, *seals, *after_keys)
+        arguments = self._arguments(outgoing, data, to)
+        if not outgoing.publication.key:
+            return ShardRequest(shard, ScriptCall(servers.append, keys, arguments), wait)
+        keys = (*keys, *self._keys.map(channel))
+        call = ScriptCall(servers.put, keys, _of_change(outgoing, arguments))
+        return ShardRequest(shard, call, wait, beside)
 
     def _arguments(self, outgoing: Outgoing, data: bytes, to: str) -> tuple[Argument, ...]:
         """Return what `lua/append.lua` names ARGV."""
         options, once, expect = outgoing.options, outgoing.once, outgoing.expect
         arguments: tuple[Argument, ...] = (
             data,
-            options.history_size,
+            options.history_size if options.keeps_history else 0,
             options.history_lifetime,
-            # a meta that expired before the publications would end their epoch
-            self._meta.lifetime and max(self._meta.lifetime, 2 * options.history_lifetime),
+            self._meta_lifetime(outgoing),
             new_epoch(),
             int(self._meta.epoch_per_run),
             to,
             outgoing.publication.uid,
         )
-        if once is None and outgoing.version is None and expect is None:
+        is_plain = once is None and outgoing.version is None and expect is None
+        if is_plain and not outgoing.publication.key:
             return arguments
         arguments += (0 if once is None else once.lifetime, *(outgoing.version or ("", "")))
         if outgoing.after is not None:
@@ -182,6 +184,30 @@ class RedisStreams:
         if isinstance(expect, StreamPosition):
             return (*arguments, expect.offset, expect.epoch)
         return arguments if expect is None else (*arguments, expect, "")
+
+    def _meta_lifetime(self, outgoing: Outgoing) -> int:
+        """Return the seconds for which the meta is kept; 0: forever.
+
+        One that expired before publications or entries would end their epoch.
+        """
+        options, lifetime = outgoing.options, self._meta.lifetime
+        if not lifetime or not outgoing.publication.key:
+            return lifetime and max(lifetime, 2 * options.history_lifetime)
+        ttl = options.ttl(outgoing.ttl)
+        return ttl and max(lifetime, 2 * options.history_lifetime, 2 * ttl)
+
+    def _published(self, outgoing: Outgoing, reply: Reply) -> Published:
+        """Return what became of a publication, by the reply to its request."""
+        if not _has_reply(outgoing):
+            return Published()
+        offset, epoch, dropped, *refusal = reply
+        position = StreamPosition(int(offset), epoch.decode()) if epoch else None
+        if not refusal:
+            return Published(position, dropped != 1)
+        reason, entry = refusal
+        with decoding("an entry of a map"):
+            current = to_entry(self._shards, entry) if entry else None
+        return Published(position, False, reason.decode(), current)
 
     # streams
 
@@ -194,7 +220,7 @@ class RedisStreams:
         reverse: bool = False,
     ) -> History:
         first = "" if limit == 0 else _first_entry(start, reverse)
-        call = self._read_call(channel, first, limit, reverse)
+        call = self.read_call(channel, first, limit, reverse)
         reply = await self._shards.call(self._shards.shard(channel), call)
         position, entries, top_uid = _read_reply(reply)
         publications: list[Publication] = []
@@ -239,7 +265,7 @@ class RedisStreams:
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
         calls = [
-            ShardRequest(self._shards.shard(name), self._read_call(name, at=at, glances=False))
+            ShardRequest(self._shards.shard(name), self.read_call(name, at=at, glances=False))
             for name in channels
         ]
         replies = await self._shards.call_many(calls, reads=True)
@@ -254,7 +280,7 @@ class RedisStreams:
         arguments = (epoch.partition("-")[0], new_epoch())
         await self._shards.run(channel, RENEW_EPOCH, (meta, new), arguments)
 
-    def _read_call(
+    def read_call(
         self,
         channel: ChannelName,
         first: str | int = "",
@@ -264,6 +290,7 @@ class RedisStreams:
         *,
         glances: bool = True,
     ) -> ScriptCall[ReadReply]:
+        """Return the call that reads a stream; by default its position alone."""
         arguments = (
             first,
             self._meta.lifetime,
@@ -284,13 +311,30 @@ def _content(outgoing: Outgoing) -> Message:
     return content
 
 
-def _published(outgoing: Outgoing, reply: Reply) -> Published:
-    """Return what became of a publication, by the reply to its request."""
-    if not outgoing.options.keeps_history and outgoing.once is None:
-        return Published()
-    offset, epoch, dropped = reply
-    position = StreamPosition(int(offset), epoch.decode()) if epoch else None
-    return Published(position, dropped != 1)
+def _has_reply(outgoing: Outgoing) -> bool:
+    """Return whether the server answers more than that it has sent a publication."""
+    kept = outgoing.options.keeps_history or outgoing.publication.key
+    return bool(kept) or outgoing.once is not None
+
+
+def _of_change(outgoing: Outgoing, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
+    """Return what `lua/append.lua` names ARGV for a change of a map.
+
+    Args:
+        arguments: those that all publications have, the last of them left out or not.
+    """
+    publication, options = outgoing.publication, outgoing.options
+    return (
+        *arguments,
+        *("",) * (14 - len(arguments)),
+        publication.key,
+        outgoing.key_mode,
+        options.ttl(outgoing.ttl),
+        as_member(outgoing.channel, publication.key),
+        "" if publication.removed else entry_size(publication),
+        options.map_max_keys,
+        options.map_max_bytes,
+    )
 
 
 def _first_entry(start: int | None, reverse: bool) -> str | int:

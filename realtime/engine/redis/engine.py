@@ -16,6 +16,7 @@ from realtime.engine.redis.broker import (
 from realtime.engine.redis.cluster import RedisCluster
 from realtime.engine.redis.limits import RedisLimits
 from realtime.engine.redis.lists import RedisLists, RedisNodeLists
+from realtime.engine.redis.maps import RedisMaps
 from realtime.engine.redis.presence import RedisPresence
 from realtime.engine.redis.redis_bus import RedisBus, RedisGroups, Send
 from realtime.engine.redis.shards import Shards
@@ -46,6 +47,7 @@ class RedisStore(Store):
         self.seen = self.lists.seen
         self.cluster = RedisCluster(shards, self.broker)
         self.limits = RedisLimits(shards)
+        self.maps = RedisMaps(shards, self.broker.read_call)
 
 
 class RedisEngine(Engine):
@@ -70,6 +72,7 @@ class RedisEngine(Engine):
         self.presence = RedisPresence(self.shards)
         self.cluster = RedisCluster(self.shards, self.broker, self.lists)
         self.limits = RedisLimits(self.shards)
+        self.maps = RedisMaps(self.shards, self.broker.read_call)
 
     async def start(self, receiver: Receiver, uid: str) -> None:
         self.broker.receiver = receiver

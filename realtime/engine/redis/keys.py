@@ -19,6 +19,9 @@ class Keys:
     | `P:epoch` | string: the epoch of channels without a meta | forever |
     | `P:seal` | string: replication ID of a master that was left, with Sentinels | a minute |
     | `P:once:<digest>` | string: offset and epoch, of an idempotency key | once_lifetime |
+    | `P:map:<channel>` | hash: key → entry | until the entries are removed |
+    | `P:map.keys:<channel>` | sorted set: keys, by their bytes | the same |
+    | `P:map.expiry` | sorted set: channel and key → ms, of all maps | the same |
     | `P:presence:<channel>` | hash: client ID → client info | until all entries expire |
     | `P:presence.expiry:<channel>` | sorted set: client ID → ms | the same |
     | `P:nodes`, `P:nodes.expiry` | as presence: node ID → node info | the same |
@@ -81,6 +84,17 @@ class Keys:
     def once(self, channel: ChannelName, digest: str) -> str:
         """Return the key that remembers an idempotency key of a channel, by its digest."""
         return f"{self._root(channel)}:once:{digest}"
+
+    def map(self, channel: ChannelName) -> tuple[str, str, str]:
+        """Return the keys of the entries of a map, of its keys, and of lifetimes of all maps."""
+        root = self._root(channel)
+        return f"{root}:map:{channel}", f"{root}:map.keys:{channel}", f"{root}:map.expiry"
+
+    def lifetimes(self) -> list[str]:
+        """Return the keys of lifetimes of entries."""
+        tags = self._partitions.tags
+        roots = [f"{self._prefix}:{tag}" for tag in tags] or [self._prefix]
+        return [f"{root}:map.expiry" for root in roots]
 
     def presence(self, channel: ChannelName) -> tuple[str, str]:
         """Return the keys of the entries, and of their expiry."""

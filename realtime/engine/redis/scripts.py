@@ -19,7 +19,7 @@ ReadReply: TypeAlias = tuple[int, bytes, list[Entry], bytes]
 """Offset, epoch, entries, and the UID of the publication at the top."""
 
 Appended: TypeAlias = tuple[int, bytes, int]
-"""Offset, epoch, and 1 where nothing was published."""
+"""Offset, epoch, and 1 where nothing was published; reason and entry after that in maps."""
 
 
 def sharded(script: Script[Appended]) -> Script[Appended]:
@@ -28,9 +28,15 @@ def sharded(script: Script[Appended]) -> Script[Appended]:
 
 
 APPEND: Script[Appended] = Script.load(_DIRECTORY / "append.lua")
+PUT: Script[Appended] = Script.of("put", APPEND.text.replace("--[=[map", "--"))
+"""`append.lua` with its blocks for maps."""
 SEND_ONCE: Script[Appended] = Script.load(_DIRECTORY / "send_once.lua")
 SEAL: Script[int] = Script.load(_DIRECTORY / "seal.lua")
 READ: Script[ReadReply] = Script.load(_DIRECTORY / "read.lua")
+PAGE: Script[tuple[int, bytes, int, list[bytes], list[bytes], int]] = Script.of(
+    "page", f"local function read()\n{READ.text}\nend\n{(_DIRECTORY / 'page.lua').read_text()}"
+)
+DUE: Script[list[bytes]] = Script.load(_DIRECTORY / "due.lua")
 RENEW_EPOCH: Script[int] = Script.load(_DIRECTORY / "renew_epoch.lua")
 ADD_PRESENCE: Script[None] = Script.load(_DIRECTORY / "add_presence.lua")
 REMOVE_PRESENCE: Script[None] = Script.load(_DIRECTORY / "remove_presence.lua")

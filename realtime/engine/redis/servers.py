@@ -14,7 +14,7 @@ from collections.abc import Awaitable, Callable, Collection, Sequence
 from typing import NamedTuple
 
 from realtime.engine.redis.partitions import Partitions
-from realtime.engine.redis.scripts import APPEND, SEND_ONCE, sharded
+from realtime.engine.redis.scripts import APPEND, PUT, SEND_ONCE, sharded
 from realtime.redis.blocking import BlockingRedis
 from realtime.redis.blocking_cluster import BlockingCluster, BlockingRoute
 from realtime.redis.cluster import LoopCluster, Route
@@ -63,6 +63,7 @@ class ShardServers:
 
     publish = b"PUBLISH"
     append = APPEND
+    put = PUT
     send_once = SEND_ONCE
 
     def __init__(self, hosts: Sequence[Host]) -> None:
@@ -75,6 +76,10 @@ class ShardServers:
             return 0
         point = binascii.crc32(channel.encode()) % RING
         return int(point / (RING / self.count))
+
+    def shards_with(self, key: str) -> Sequence[int]:
+        """Return the shards that may have a key."""
+        return range(self.count)
 
     def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
         """Return connections of the running event loop.
@@ -140,6 +145,7 @@ class ClusterServers:
 
     publish = b"SPUBLISH"
     append = sharded(APPEND)
+    put = sharded(PUT)
     send_once = sharded(SEND_ONCE)
 
     def __init__(self, hosts: Sequence[Host], partitions: Partitions) -> None:
@@ -154,6 +160,9 @@ class ClusterServers:
 
     def shard_of(self, channel: str) -> int:
         return self._partitions.named(channel)
+
+    def shards_with(self, key: str) -> Sequence[int]:
+        return (self._partitions.named(key),)
 
     def open(self, timeouts: Timeouts, handlers: Handlers, on_moved: OnMoved) -> LoopConnections:
         cluster = LoopCluster(self.map, timeouts)

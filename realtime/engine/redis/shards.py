@@ -27,6 +27,9 @@ ROUND_TRIPS = 3
 MAX_ENTRIES_PER_STEP = 200
 """Entries written by one script. Redis runs nothing else meanwhile."""
 
+MAX_COUNT = 2**31 - 1
+"""More entries than there are of anything, and a number that every Redis takes."""
+
 OTHER_KEYS = "Do all processes have the same encryption keys?"
 """What an entry that cannot be decoded asks."""
 

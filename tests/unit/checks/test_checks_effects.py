@@ -86,7 +86,13 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         {"map": "recoverable", "map_key": "client"},
     ),
     ({"map_key_ttl": 5}, {"map": "persistent"}, {"map": "recoverable"}),
-    ({"publish": True}, {"map": "recoverable"}, {"map": ""}),
+    (
+        dict.fromkeys(
+            ("publish", "allow_publish_for_client", "allow_publish_for_subscriber"), True
+        ),
+        {"map": "recoverable"},
+        {"map": ""},
+    ),
     ({"allow_publish_for_anonymous": True}, {"map": "recoverable"}, {"map_publish": "client"}),
     ({"auto_cache_recover": True}, HISTORY, {"force_recovery_mode": "cache"}),
     (
@@ -273,8 +279,8 @@ ELSEWHERE: Mapping[str, str] = {
 
 ALONE = frozenset(
     """
-    publish presence join_leave server_side allow_subscribe_for_client allow_publish_for_client
-    allow_publish_for_subscriber allow_tags_filter channel_regex publication_data_format
+    presence join_leave server_side allow_subscribe_for_client allow_tags_filter channel_regex map
+    publication_data_format
 
     answers_keep answers_max_size answers_per_user
     channel_max_length channel_private_prefix channel_user_boundary client_insecure

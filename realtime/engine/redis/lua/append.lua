@@ -5,6 +5,9 @@
 -- same idempotency key exactly one must publish, and so must of two that expect the same top; of two
 -- versions the older one must not publish after the newer one. They are asked in this order.
 --
+-- The blocks "[=[map" are comments here. The script "put" has them as code: it makes a change of a
+-- map in the same step. Expected offset and version are those of the entry there.
+--
 -- KEYS[1]  stream: entry ID is the offset and the time in Unix ms ("7-1763800000000"; "7-0" of older
 --          versions), field "m" the message, field "p" the UID of the publication before it, where
 --          that is known
@@ -16,7 +19,10 @@
 -- KEYS[3]  epoch of streams without publications, string
 -- KEYS[4]  only with an idempotency key: remembers it, string: offset and epoch ("7:EPOCH")
 -- the next  only with Sentinels: the seal, as in seal.lua
--- the last  only with ARGV[14]: remembers the key of the publication before this one
+-- the next  only with ARGV[14]: remembers the key of the publication before this one
+-- the last  only of a map, three. Entries, hash: key to "offset:time in Unix ms:bytes:version:length
+--          of its epoch:epoch, message"; "" to the bytes of all entries. Keys, sorted set with the
+--          score 0. Lifetimes, sorted set: ARGV[18] of entries of all maps, Unix ms
 -- ARGV[1]  message
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
@@ -32,16 +38,26 @@
 -- ARGV[12] only with an expected top: its offset, decimal digits; "": any top
 -- ARGV[13] only with an expected top: its epoch, as this script returns it; "": any
 -- ARGV[14] "1": publish only if the publication before this one was made
+-- ARGV[15] only of a map: the key. Without history ARGV[2] is "0": there is no stream
+-- ARGV[16] its mode, see `engine.maps.KeyMode`
+-- ARGV[17] seconds for which the entry lives; "0": forever
+-- ARGV[18] channel and key as a member of the lifetimes
+-- ARGV[19] bytes of the entry; "": remove it
+-- ARGV[20] keys that the map may have, and ARGV[21] bytes
 -- returns  {offset, epoch, 1 if nothing was published because the key was used before, the top is
 --          another, or the version is not newer, or 0}; READONLY where another server has become the
---          master; BEHIND where the publication before this one was not made
+--          master; BEHIND where the publication before this one was not made. Of a refused change
+--          of a map also the reason, and the entry, "" without one
 -- every look-up and every conversion of a number counts: this runs for each publication
 local call, keys, args, sub = redis.call, KEYS, ARGV, string.sub
 -- so late in seconds may publications renew the expiry of the meta, and so much longer it lives
 local RENEWAL_MAX = 100
+--[=[map
+local lifetimes, names, entries = table.remove(keys), table.remove(keys), table.remove(keys)
+--]=]
 local once = args[9] and args[9] ~= '0' and keys[4]
 local seal = keys[once and 5 or 4]
-if args[14] and not keys[6] then
+if args[14] == '1' and not keys[6] then
   seal = nil
 end
 local sealed = seal and call('GET', seal)
@@ -52,7 +68,11 @@ if once then
   local first = call('GET', once)
   if first then
     local offset, epoch = string.match(first, '^(%d+):(.*)$')
-    return {tonumber(offset or 0), epoch or '', 1}
+    return {tonumber(offset or 0), epoch or '', 1
+    --[=[map
+      , 'idempotency', call('HGET', entries, args[15]) or ''
+    --]=]
+    }
   end
 end
 local meta = call('HMGET', keys[2], 's', 'e', 'u', 'r')
@@ -61,7 +81,7 @@ if not offset then
   return redis.error_reply('ERR the top offset of the stream is not a number')
 end
 -- below this line are writes: a full Redis may refuse one publication, and have room for the next
-if args[14] and not call('GET', keys[#keys]) then
+if args[14] == '1' and not call('GET', keys[#keys]) then
   return redis.error_reply('BEHIND the publication before this one was not made')
 end
 local run = ''
@@ -73,6 +93,18 @@ end
 local epoch = meta[2]
 -- a stream whose meta was lost does not continue: publications and epoch are dropped
 local lost = offset == 0 and call('DEL', keys[1]) == 1
+--[=[map
+if offset == 0 and args[2] ~= '0' and call('DEL', entries, names) > 0 then
+  lost = true
+end
+if meta[4] == '0' then
+  -- an entry may live forever
+  args[4] = '0'
+elseif args[4] ~= '0' then
+  -- an entry may live longer than this one
+  args[4] = math.max(args[4], call('TTL', keys[2]))
+end
+--]=]
 if not epoch then
   if lost or args[4] ~= '0' then
     epoch = args[5]
@@ -84,6 +116,75 @@ if not epoch then
     end
   end
 end
+--[=[map
+local found = call('HMGET', entries, args[15], '')
+local former, mode, reason = found[1], args[16], nil
+local at, bytes, number, length, rest =
+  string.match(former or '', '^(%d+):%d+:(%d+):(%d*):(%d+):()')
+local total = (found[2] or 0) - (bytes or 0)
+local lives = former
+if former and mode ~= '' then
+  local now, ends = call('TIME'), call('ZSCORE', lifetimes, args[18])
+  lives = not ends or tonumber(ends) > now[1] * 1000 + now[2] / 1000
+end
+if args[12] ~= '' and (args[12] ~= (at or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
+  reason = 'position_mismatch'
+elseif args[10] ~= '' and number and number ~= ''
+  and (args[11] == '' or args[11] == sub(former, rest, rest + length - 1))
+  and (#args[10] < #number or (#args[10] == #number and args[10] <= number)) then
+  reason = 'version'
+elseif lives and (mode == 'if_new' or mode == 'if_expired') then
+  reason = 'key_exists'
+elseif (mode == 'if_exists' and not lives) or (args[19] == '' and not former) then
+  reason, former = 'key_not_found', nil
+elseif args[19] ~= '' and (total + args[19] > tonumber(args[21])
+  or (not former and call('ZCARD', names) >= tonumber(args[20]))) then
+  reason = 'full'
+end
+local version = args[10] .. ':' .. #args[11] .. ':' .. args[11]
+-- no top is expected, or none that there is
+args[10], args[12], args[13] = '', reason or '', ''
+local function change(top, time)
+  local milliseconds = sub('00000' .. time[2], -6, -4)
+  if args[19] == '' then
+    call('ZREM', names, args[15])
+    if total > 0 then
+      call('HDEL', entries, args[15])
+      call('HSET', entries, '', total)
+    else
+      call('DEL', entries)
+    end
+  else
+    call('HSET', entries, '', total + args[19], args[15], table.concat(
+      {top, time[1] .. milliseconds, args[19], version .. args[1]}, ':'))
+    if not former then
+      call('ZADD', names, 0, args[15])
+    end
+    if args[17] ~= '0' then
+      call('ZADD', lifetimes, time[1] + args[17] .. milliseconds, args[18])
+      return
+    end
+  end
+  call('ZREM', lifetimes, args[18])
+end
+if mode == 'if_expired' and not former then
+  -- the entry was lost
+  call('ZREM', lifetimes, args[18])
+end
+if args[2] == '0' then
+  if reason then
+    return {0, '', 1, reason, former or ''}
+  end
+  change(0, call('TIME'))
+  if args[7] ~= '' then
+    call('PUBLISH', args[7], args[1])
+  end
+  if once then
+    call('SET', once, '', 'EX', args[9])
+  end
+  return {0, '', 0}
+end
+--]=]
 -- as text, because Lua's numbers have 53 bits
 if args[12] and args[12] ~= ''
   and (args[12] ~= (meta[1] or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
@@ -93,7 +194,11 @@ if args[12] and args[12] ~= ''
       call('EXPIRE', keys[2], args[4])
     end
   end
-  return {offset, epoch .. run, 1}
+  return {offset, epoch .. run, 1
+  --[=[map
+    , reason, former or ''
+  --]=]
+  }
 end
 if args[10] and args[10] ~= '' then
   local last = call('HMGET', keys[2], 'v', 've')
@@ -132,6 +237,9 @@ elseif not due or due <= time[1] then
   call('EXPIRE', keys[2], args[4] + renewal)
   call('HSET', keys[2], 'r', time[1] + renewal)
 end
+--[=[map
+change(top, time)
+--]=]
 epoch = epoch .. run
 if args[7] ~= '' then
   call('PUBLISH', args[7], '\193' .. top .. ':' .. epoch .. ':' .. args[1])
