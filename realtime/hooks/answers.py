@@ -13,7 +13,7 @@ from realtime import channel_rules
 from realtime.engine.maps import check_key
 from realtime.errors import BadRequest, PermissionDenied
 from realtime.hooks.site_values import to_payload, user_id
-from realtime.node.hooks import MapChange, Identity, Permission, Refreshed
+from realtime.node.hooks import Identity, MapChange, Permission, Refreshed
 from realtime.payload import Payload, site_text
 from realtime.protocol.messages import UserID
 

@@ -46,11 +46,11 @@ from realtime.hooks.runner import Connections, Runner, name_of, own_connections
 from realtime.metrics import Durations
 from realtime.node.hooks import (
     Caller,
-    MapChange,
     Decider,
     Handshake,
     Hooks,
     Identity,
+    MapChange,
     Permission,
     Refreshed,
 )
