@@ -131,6 +131,37 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
     return options
 
 
+def presence_maps(channel: ChannelName, config: Config) -> list[tuple[ChannelName, ChannelOptions]]:
+    """Return the maps that show who is in a channel, with their options."""
+    boundary = config.channel_namespace_boundary
+    return [
+        (f"{namespace}{boundary}{channel}", config.namespaces[namespace])
+        for namespace in options_of(channel, config).presence_maps
+    ]
+
+
+def map_type(channel: ChannelName, options: ChannelOptions, config: Config) -> int:
+    """Return the type of subscriptions that get the entries of a channel, 0 if it is no map.
+
+    1: a map, 2: a presence map of clients, 3: of users.
+    """
+    if not options.map:
+        return 0
+    if mapped_channel(channel, config) is None:
+        return 1
+    return 2 if options.map_key == "client" else 3
+
+
+def mapped_channel(channel: ChannelName, config: Config) -> ChannelName | None:
+    """Return the channel whose clients a presence map shows; None for any other channel."""
+    shown = _split(channel, config)[1]
+    try:
+        is_map = any(name == channel for name, _ in presence_maps(shown, config))
+    except NamespaceNotFound:
+        return None
+    return shown if is_map else None
+
+
 def is_private(channel: str, config: Config) -> bool:
     """Return whether a subscription needs a subscription token."""
     prefix = config.channel_private_prefix

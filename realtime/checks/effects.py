@@ -63,7 +63,7 @@ OF_CHANNELS = (
     ),
     _with(
         "allow_presence_for_client allow_presence_for_subscriber allow_presence_for_anonymous"
-        " presence_disable_for_client",
+        " presence_disable_for_client presence_maps",
         "presence",
     ),
     Need(

@@ -52,6 +52,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E050: `leave_delay` without `join_leave` "user", or of more than 300 seconds.
     E053: `redis_partitions` has no use here, or does not fit the prefix.
     E054: `redis_cluster_addrs` is wrong, or another option names a Redis, too.
+    E056: `presence_maps` names a namespace that cannot show presence.
     E057: `map` contradicts another option of the channels.
     E060: the end of a previous key is in milliseconds, and not in seconds.
     E062: options of the PostgreSQL engine are wrong, or do not fit together.

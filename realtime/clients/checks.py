@@ -271,11 +271,17 @@ def decided_by(
 
 
 def _open(attempt: Attempt) -> None:
-    channel_rules.check_unasked(attempt.channel, attempt.options, attempt.config)
+    channel, options, config = attempt.channel, attempt.options, attempt.config
+    shown = channel_rules.mapped_channel(channel, config) if options.map else None
+    if shown is None:
+        channel_rules.check_unasked(channel, options, config)
+    else:
+        PRESENCE.decide(Attempt(shown, attempt.session, config))
 
 
 OPEN = Checks(Check("open", _open, ("allow_subscribe_for_client", "server_side")))
-"""Of a subscription about which the options decide, after `SUBSCRIBE`."""
+"""Of a subscription about which the options decide, after `SUBSCRIBE`. A presence map is open to
+clients that may read the presence that it shows."""
 
 
 def check_bearer(

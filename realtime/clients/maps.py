@@ -50,17 +50,20 @@ PAGE_BYTES = 1024 * 1024
 FLOW_SECONDS = 5.0
 
 
-def check_request(request: SubscribeRequest, options: ChannelOptions) -> None:
-    """Check the type of a subscription, and its phase.
+def check_request(request: SubscribeRequest, options: ChannelOptions, map_type: int) -> None:
+    """Check the type of a subscription to entries, and its phase.
+
+    Args:
+        request: the first one of a flow.
+        options: those of the channel.
+        map_type: see `channel_rules.map_type`.
 
     Raises:
         PermissionDenied: the channel has no such subscriptions, or there is no such flow.
         BadRequest: there is no such phase.
         UnrecoverablePosition: the map has no stream.
     """
-    if not request.type:
-        return
-    if request.type != MAP or not options.map or request.cursor:
+    if request.type != map_type or request.cursor:
         raise PermissionDenied
     if request.phase == STREAM and options.map == "ephemeral":
         raise UnrecoverablePosition

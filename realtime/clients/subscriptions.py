@@ -231,10 +231,12 @@ class ClientSubscriptions:
         session = self._session
         if session.closing:
             return
-        subscription = session.subscriptions.get(channel)
-        if (waiting := self.waiting.get(channel)) is not None:
-            subscription = waiting.subscription
-        if subscription is None or not session.ends_alone(subscription):
+        pending = session.pending.get(channel)
+        subscription = pending.subscription if pending else session.subscriptions.get(channel)
+        if subscription is None or not (subscription.positioned or subscription.is_map):
+            return  # it misses nothing that the client counts on
+        is_made = pending is None or channel in self.waiting
+        if not (is_made and session.ends_alone(subscription)):
             self._client.close(DisconnectInsufficientState())
         elif not subscription.ending:
             self._node.spawn(self._end(channel, INSUFFICIENT_STATE))
@@ -293,10 +295,22 @@ class ClientSubscriptions:
 
     def _left(self, channel: ChannelName) -> None:
         """Forget a subscription, once."""
-        if self._session.subscriptions.pop(channel, None) is not None:
+        left = self._session.subscriptions.pop(channel, None)
+        if left is not None:
             self._node.user_limits.count_channels(self._client)
             self._emit("unsubscribed", channel)
+            if left.options.presence_maps and not left.options.allow_presence_for_client:
+                self._end_presence_maps(channel)
         self._freed(channel)
+
+    def _end_presence_maps(self, channel: ChannelName) -> None:
+        """End the subscriptions that a subscriber may have. The client may ask for them anew."""
+        session = self._session
+        for name, _ in channel_rules.presence_maps(channel, self._node.config):
+            pending = session.pending.get(name)
+            held = pending.subscription if pending else session.subscriptions.get(name)
+            if not (held is None or held.server_side or session.closing):
+                self._node.spawn(self.unsubscribe(name, INSUFFICIENT_STATE))
 
     def _emit(self, kind: str, channel: ChannelName) -> None:
         session = self._session

@@ -178,6 +178,11 @@ class ChannelOptions:
     map_remove_on_unsubscribe: bool = option(
         False, "Remove the key that is a client's ID when it unsubscribes. Needs map_key client."
     )
+    presence_maps: tuple[str, ...] = option(
+        (),
+        "Namespaces of maps that show who is in the channel, for example clients for the map"
+        " clients:room:1 of room:1; its map_key says by which key. Needs presence.",
+    )
     publication_data_format: str = option(
         "",
         "What may be published: json_object for JSON objects; empty or json for any JSON.",

@@ -70,6 +70,28 @@ def _check_leave_delay(where: str, options: ChannelOptions) -> Found:
         )
 
 
+@of_the_service(
+    "E056",
+    'It needs map "recoverable" or "ephemeral", map_key "client" or "user", and neither map_publish'
+    " nor map_remove_on_unsubscribe.",
+)
+def _check_presence_maps(config: Config) -> Found:
+    named = {
+        name for o in (config.channel, *config.namespaces.values()) for name in o.presence_maps
+    }
+    for name in sorted(named):
+        shown = config.options_of_namespace(name) if config.channel_namespace_boundary else None
+        if (
+            shown is None
+            or not name
+            or shown.map not in ("ephemeral", "recoverable")
+            or not shown.map_key
+            or shown.map_publish
+            or shown.map_remove_on_unsubscribe
+        ):
+            yield f"presence_maps names {name!r}, which is no namespace of presence maps."
+
+
 @of_channels("E057")
 def _check_map(where: str, options: ChannelOptions) -> Found:
     if options.map == "ephemeral" and (options.history_size or options.history_lifetime):
@@ -86,6 +108,11 @@ def _check_map(where: str, options: ChannelOptions) -> Found:
         yield (
             f'force_recovery_mode "cache" of {where} would leave out changes of other keys.',
             "Remove force_recovery_mode, or map.",
+        )
+    if options.map_remove_on_unsubscribe and options.map_key != "client":
+        yield (
+            f'map_remove_on_unsubscribe of {where} needs map_key "client".',
+            "Set map_key to client, so that no other client puts this key.",
         )
 
 

@@ -33,8 +33,9 @@ MAX_KEY_BYTES = 255
 MAX_TTL = 2**31 - 1
 """Seconds."""
 
-KeyMode: TypeAlias = Literal["", "if_new", "if_exists", "if_expired"]
-"""Which entries a change may meet: any or none, none, one, one whose lifetime is over."""
+KeyMode: TypeAlias = Literal["", "if_new", "if_exists", "if_expired", "renew"]
+"""Which entries a change may meet: any or none, none, one, one whose lifetime is over. `renew` is
+as `if_new`, but an entry that lives gets the lifetime of the put that it refuses."""
 
 Refusal: TypeAlias = Literal[
     "", "idempotency", "position_mismatch", "version", "key_exists", "key_not_found", "full"

@@ -77,7 +77,9 @@ class MemoryMaps:
         if version is not None and entry is not None and not version.follows(entry.version):
             return "version"
         lives = entry is not None and entry.end > self._timers.now()
-        if lives and mode in ("if_new", "if_expired"):
+        if entry is not None and lives and mode in ("if_new", "if_expired", "renew"):
+            if mode == "renew":
+                self._keep(outgoing, entry)
             return "key_exists"
         if (mode == "if_exists" and not lives) or (publication.removed and entry is None):
             return "key_not_found"
@@ -106,10 +108,16 @@ class MemoryMaps:
         if not outgoing.options.keeps_history:
             now = time.time_ns() // 1_000_000
             publication = msgspec.structs.replace(publication, offset=0, time=now)
+        entry = _Entry(publication, outgoing.version, 0, entry_size(publication))
+        found.size += entry.size
+        self._keep(outgoing, entry)
+
+    def _keep(self, outgoing: Outgoing, entry: _Entry) -> None:
+        """Keep an entry for the lifetime that a change asks for, from now on."""
+        channel, key = outgoing.channel, entry.put.key
         ttl = outgoing.options.ttl(outgoing.ttl)
         end = self._timers.now() + ttl if ttl else float("inf")
-        found.entries[key] = _Entry(publication, outgoing.version, end, entry_size(publication))
-        found.size += found.entries[key].size
+        self._maps[channel].entries[key] = entry._replace(end=end)
         if ttl:
             self._note_end(end, channel, key)
 

@@ -1,7 +1,8 @@
 """Interruptions of the engine, as a node lives through them.
 
 on_interrupted ──► followers wait for what may be missing
-on_resumed ──► heartbeat, blocks, followers catch up, presence is refreshed
+on_resumed ──► heartbeat, blocks, followers catch up, presence is refreshed, clients read ephemeral
+               maps again
 """
 
 from __future__ import annotations
@@ -77,6 +78,10 @@ class Interruptions:
         self._context.spawn(_catch_up([(*each, each[1].interruptions) for each in followers]))
         feeds = [feed for feed in self._hub.feeds.values() if affects(feed.channel)]
         self._context.spawn(self._maintenance.refresh_presence(feeds))
+        for feed in feeds:
+            if feed.options.map == "ephemeral":
+                for client in list(feed.subscribers()):
+                    client.lose_position(feed.channel)
         for callback in self.when_over:
             callback()
 

@@ -61,6 +61,8 @@ class Node(NodeParts):
             self.user_limits.start()
             if self._sweeper is not None:
                 self._sweeper.start()
+            if self._expiry is not None:
+                self._expiry.start()
             self.loop_lag.start()
             self.observer.start()
             undo.pop_all()
@@ -89,6 +91,8 @@ class Node(NodeParts):
         deadline = max(self._drain.over_at + SHUTDOWN_TIMEOUT, soonest)
         if self._sweeper is not None:
             self._sweeper.stop()
+        if self._expiry is not None:
+            self._expiry.stop()
         if self._peers is not None:
             self._peers.begin_stop()
         tasks = self._background.tasks

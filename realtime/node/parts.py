@@ -37,6 +37,7 @@ from realtime.node.limits.single_connection import SingleConnection
 from realtime.node.limits.user_limits import UserLimits
 from realtime.node.loop_lag import LoopLag
 from realtime.node.maintenance import Maintenance
+from realtime.node.maps import Changes, Expiry, MappedPresence
 from realtime.node.observer import Observer
 from realtime.node.outbox import Flusher
 from realtime.node.pings import Pings
@@ -112,6 +113,12 @@ class NodeParts(Member):
 
     def _make_subscriptions(self) -> None:
         self.pipelines_publishes = self.cluster is not None
+        changes = Changes(self.broker, self._publication)
+        self._expiry: Expiry | None = None
+        options = (self.config.channel, *self.config.namespaces.values())
+        if self.maps is not None and any(each.map for each in options):
+            self._expiry = Expiry(self.context, self.maps, changes)
+            self.presence = MappedPresence(self.presence, changes, self.config)
         self._user_joins = UserJoins(self.context, self.broker, self.lists)
         self._maintenance = Maintenance(self.context, self.presence)
         self.subscriptions = Subscriptions(
@@ -121,6 +128,7 @@ class NodeParts(Member):
             self.hub,
             self._maintenance,
             self._user_joins,
+            changes,
             self.counters,
         )
 

@@ -99,7 +99,10 @@ class Subscriber(Protocol):
         """
 
     def lose_position(self, channel: ChannelName) -> None:
-        """Begin to end the subscription, or the connection; returns at once."""
+        """Begin to end the subscription, or the connection; returns at once.
+
+        A subscription without a position goes on, unless it reads the entries of a map.
+        """
 
     def close(self, disconnect: Disconnect | None) -> None:
         """Begin to close the connection; returns at once."""

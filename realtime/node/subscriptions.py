@@ -19,6 +19,8 @@ from collections import defaultdict
 from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
+from msgspec.structs import replace
+
 from realtime.cluster.context import Context
 from realtime.config.channel_options import PER_USER
 from realtime.config.options import ChannelOptions
@@ -28,6 +30,7 @@ from realtime.metrics import Counters
 from realtime.node.feed import ChannelFeed, FeedState
 from realtime.node.hub import Hub
 from realtime.node.maintenance import Maintenance
+from realtime.node.maps import Changes
 from realtime.node.subscriber import Subscriber
 from realtime.node.user_joins import UserJoins, is_one
 from realtime.protocol.messages import ChannelName, ClientInfo, StreamPosition
@@ -53,6 +56,7 @@ class Subscriptions:
     _hub: Hub
     _maintenance: Maintenance
     _user_joins: UserJoins
+    _changes: Changes
     _counters: Counters
     count: int = 0
     """Subscriptions, those of observers left out: each `add` that `remove` has not undone."""
@@ -252,6 +256,8 @@ class Subscriptions:
                 await self._presence.remove(channel, client.id)
             if leave is not None and not per_user:
                 await self._broker.notify(channel, Left(leave))
+            if recorded and options.map_remove_on_unsubscribe and visible:
+                await self._remove_entry(channel, client, options)
         finally:
             if leave is not None and per_user:
                 self._user_joins.exit(channel, leave, options.leave_delay)
@@ -260,3 +266,22 @@ class Subscriptions:
             if left is not None:
                 left.close()
                 await self._broker.unsubscribe(channel)
+
+    async def _remove_entry(
+        self, channel: ChannelName, client: Subscriber, options: ChannelOptions
+    ) -> None:
+        """Remove the entry of a client from a map. The client gets that before it has left."""
+        is_positioned = client.has_position(channel)
+        if channel in self._hub.feeds and not is_positioned:
+            self._hub.feeds[channel].remove(client)  # so that the removal comes once
+        removal = self._changes.change(channel, client.id, options)
+        published = await self._broker.publish(removal)
+        if not published.kept or client.is_closing():
+            return
+        position = published.position
+        if not is_positioned:
+            offset = 0 if position is None else position.offset
+            publication = replace(removal.publication, offset=offset)
+            client.push(client.codec.publication(channel, publication))
+        elif position is not None:
+            await self.reach(channel, position)

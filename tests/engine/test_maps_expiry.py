@@ -137,6 +137,40 @@ async def test_an_entry_whose_lifetime_is_over_is_new(
     assert await due(mapped, unique) == [(unique, "a")]
 
 
+@kinds
+async def test_a_put_that_renews_changes_the_lifetime_alone(
+    mapped: Bench, unique: str, options: ChannelOptions
+) -> None:
+    await mapped.broker.subscribe(unique)
+    await make(mapped, unique, "longer", 1, options, ttl=10)
+    await make(mapped, unique, "shorter", 1, options, ttl=30)
+    before = await mapped.maps.page(unique)
+
+    outcomes = await mapped.broker.publish_many(
+        [
+            change(unique, key, 2, options, ttl=ttl, key_mode="renew")
+            for key, ttl in (("longer", 30), ("shorter", 20), ("new", 10))
+        ]
+    )
+
+    assert [each.reason for each in outcomes if isinstance(each, Published)] == [
+        "key_exists",
+        "key_exists",
+        "",
+    ]
+    after = await mapped.maps.page(unique)
+    assert [each for each in after.entries if each.key != "new"] == list(before.entries)
+    received = await mapped.received(unique, 3)
+    assert [p.key for p in received] == ["longer", "shorter", "new"]
+    await mapped.elapse(11)
+    assert await due(mapped, unique) == [(unique, "new")]
+    assert (await make(mapped, unique, "new", 3, options, key_mode="renew", ttl=15)).kept
+    await mapped.elapse(10)
+    assert await due(mapped, unique) == [(unique, "shorter")]
+    await mapped.elapse(10)
+    assert await due(mapped, unique) == [(unique, "shorter"), (unique, "new"), (unique, "longer")]
+
+
 @mortal
 async def test_nodes_make_one_removal(
     mapped_pair: Pair, unique: str, options: ChannelOptions

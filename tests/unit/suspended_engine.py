@@ -155,6 +155,7 @@ class SuspendedBroker(ListedBroker):
         """Come back empty: every stream begins anew, in another epoch."""
         for channel in list(self._streams):
             self._drop(channel)
+        self.maps._maps.clear()
         self._epoch = new_epoch()
         self._subscribed = dict.fromkeys(self._subscribed, self._epoch)
 
@@ -226,6 +227,7 @@ class SuspendedEngine(Gate, Engine):
     def __init__(self, timers: Timers) -> None:
         super().__init__()
         self.broker = self.make_broker(timers)
+        self.maps = self.broker.maps
         self.presence = SuspendedPresence(timers, self)
         self.lists = MemoryLists()
         self.seen = self.lists.seen

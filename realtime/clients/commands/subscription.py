@@ -153,7 +153,9 @@ def check(client: Client, channel: ChannelName, token: str, request: SubscribeRe
     except PermissionDenied:
         _log_ambiguous(client, attempt)
         raise
-    maps.check_request(request, attempt.options)
+    if request.type:
+        map_type = channel_rules.map_type(channel, attempt.options, attempt.config)
+        maps.check_request(request, attempt.options, map_type)
     return attempt
 
 

@@ -64,6 +64,7 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
         {},
         {"presence": True},
     ),
+    ({"presence_maps": ["chat"]}, {}, {"presence": True}),
     (
         {"allow_presence_for_anonymous": True},
         {"presence": True, "allow_presence_for_client": False},

@@ -20,6 +20,7 @@ OPTIONS: dict[str, Any] = {
         {"name": "plain"},
         {"name": "map", "map": "recoverable", "history_size": 20, "allow_tags_filter": True},
         {"name": "kept", "map": "persistent"},
+        {"name": "recovers", "map": "recoverable", "history_recover": True},
         {"name": "brief", "map": "ephemeral"},
         {"name": "open", "map": "recoverable", "map_publish": "client"},
         {"name": "theirs", "map": "recoverable", "map_publish": "subscriber"},

@@ -21,6 +21,7 @@ SINGLE = {**PERSONAL, "user_personal_single_connection": True}
 IN_CHAT = {"user_personal_channel_namespace": "chat"}
 SENTINELS = {"redis_master_name": "main", "redis_sentinels": "10.0.0.1:26379,10.0.0.2:26380"}
 PARTITIONS = {"redis_partitions": 128}
+SHOWING = {"map": "recoverable", "map_key": "client"}
 
 
 def chat(**options: object) -> Options:
@@ -98,10 +99,33 @@ MISTAKES: dict[str, list[Options]] = {
         for ping in (60, 61)
     ],
     "E013": each("engine", "Redis", "nats", " "),
+    "E056": [
+        chat(presence=True, presence_maps=["nowhere"]),
+        chat(presence=True, presence_maps=["chat"]),
+        {"presence": True, "presence_maps": [""]},
+        *(
+            {"presence": True, "presence_maps": ["chat"], **chat(**{**SHOWING, **changed})}
+            for changed in (
+                {"map": ""},
+                {"map": "persistent"},
+                {"map_key": ""},
+                {"map_publish": "client"},
+                {"map_remove_on_unsubscribe": True},
+            )
+        ),
+        {
+            "presence": True,
+            "presence_maps": ["chat"],
+            "channel_namespace_boundary": "",
+            **chat(**SHOWING),
+        },
+    ],
     "E057": [
         *({"map": "ephemeral", name: value} for name, value in KEPT.items()),
         chat(map="persistent", join_on_read=True),
         chat(map="recoverable", force_recovery_mode="cache"),
+        chat(map="recoverable", map_remove_on_unsubscribe=True),
+        chat(map="recoverable", map_remove_on_unsubscribe=True, map_key="user"),
     ],
     "E062": [
         *each("database_url", "redis://h", "h:5432"),

@@ -55,6 +55,7 @@ OWN_CHANNEL_DEFAULTS: Mapping[str, object] = {
     "map_publish": "",
     "map_key": "",
     "map_remove_on_unsubscribe": False,
+    "presence_maps": (),
 }
 """Channel options that only this service has."""
 

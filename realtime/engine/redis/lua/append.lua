@@ -123,6 +123,14 @@ local at, bytes, number, length, rest =
   string.match(former or '', '^(%d+):%d+:(%d+):(%d*):(%d+):()')
 local total = (found[2] or 0) - (bytes or 0)
 local lives = former
+local function begin_lifetime(time)
+  if args[17] == '0' then
+    call('ZREM', lifetimes, args[18])
+  else
+    local ends = time[1] + args[17] .. sub('00000' .. time[2], -6, -4)
+    call('ZADD', lifetimes, ends, args[18])
+  end
+end
 if former and mode ~= '' then
   local now, ends = call('TIME'), call('ZSCORE', lifetimes, args[18])
   lives = not ends or tonumber(ends) > now[1] * 1000 + now[2] / 1000
@@ -133,8 +141,14 @@ elseif args[10] ~= '' and number and number ~= ''
   and (args[11] == '' or args[11] == sub(former, rest, rest + length - 1))
   and (#args[10] < #number or (#args[10] == #number and args[10] <= number)) then
   reason = 'version'
-elseif lives and (mode == 'if_new' or mode == 'if_expired') then
+elseif lives and (mode == 'if_new' or mode == 'if_expired' or mode == 'renew') then
   reason = 'key_exists'
+  if mode == 'renew' then
+    begin_lifetime(call('TIME'))
+    if args[4] ~= '0' then
+      call('EXPIRE', keys[2], args[4])
+    end
+  end
 elseif (mode == 'if_exists' and not lives) or (args[19] == '' and not former) then
   reason, former = 'key_not_found', nil
 elseif args[19] ~= '' and (total + args[19] > tonumber(args[21])
@@ -145,8 +159,8 @@ local version = args[10] .. ':' .. #args[11] .. ':' .. args[11]
 -- no top is expected, or none that there is
 args[10], args[12], args[13] = '', reason or '', ''
 local function change(top, time)
-  local milliseconds = sub('00000' .. time[2], -6, -4)
   if args[19] == '' then
+    call('ZREM', lifetimes, args[18])
     call('ZREM', names, args[15])
     if total > 0 then
       call('HDEL', entries, args[15])
@@ -156,16 +170,12 @@ local function change(top, time)
     end
   else
     call('HSET', entries, '', total + args[19], args[15], table.concat(
-      {top, time[1] .. milliseconds, args[19], version .. args[1]}, ':'))
+      {top, time[1] .. sub('00000' .. time[2], -6, -4), args[19], version .. args[1]}, ':'))
     if not former then
       call('ZADD', names, 0, args[15])
     end
-    if args[17] ~= '0' then
-      call('ZADD', lifetimes, time[1] + args[17] .. milliseconds, args[18])
-      return
-    end
+    begin_lifetime(time)
   end
-  call('ZREM', lifetimes, args[18])
 end
 if mode == 'if_expired' and not former then
   -- the entry was lost
