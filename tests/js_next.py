@@ -66,6 +66,25 @@ class NextClient(JsClient):
         token = subscription_token(data["client"], data["channel"], **claims)
         await question.answer({"token": token})
 
+    async def read_map(self, channel: str, **options: Any) -> dict[str, Any]:
+        """Subscribe to a map, and wait until the client has it; returns its entries."""
+        await self.call("subscribeMap", channel=channel, options=RETRY_SUBSCRIBE | options)
+        return await self.map_read(channel)
+
+    async def map_read(self, channel: str) -> dict[str, Any]:
+        """Wait until the client has a map anew; returns its entries."""
+        context = await self.event("sync", channel)
+        return {entry["key"]: entry.get("data") for entry in context["entries"]}
+
+    async def map_becomes(self, channel: str, entries: dict[str, Any], wanted: Any) -> None:
+        """Wait for changes of a map until it is as wanted."""
+        while entries != wanted:
+            update = await self.event("update", channel)
+            if update.get("removed"):
+                entries.pop(update["key"], None)
+            else:
+                entries[update["key"]] = update["data"]
+
     async def refused(self, channel: str) -> tuple[int, str]:
         """Subscribe, which must be refused for good; returns code and reason."""
         await self.begin_to_subscribe(channel)

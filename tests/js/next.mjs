@@ -22,8 +22,9 @@ export class Driven {
     this.questions = new Map();
     this.socket = websocket.counts;
     const { Centrifuge } = require(module);
-    const { sockjs, ...rest } = options;
-    this.centrifuge = new Centrifuge(sockjs ? [{ transport: 'sockjs', endpoint: url }] : url, {
+    const { sockjs, stream, ...rest } = options;
+    const transport = stream ?? (sockjs && 'sockjs');
+    this.centrifuge = new Centrifuge(transport ? [{ transport, endpoint: url }] : url, {
       ...rest,
       ...(token === null ? {} : { token }),
       ...(sockjs ? {
@@ -32,6 +33,9 @@ export class Driven {
       } : {
         websocket: websocket.made,
       }),
+      ...(stream ? {
+        fetch, readableStream: ReadableStream, eventsource: require('eventsource'),
+      } : {}),
       getToken: () => this.ask('refresh', {}),
     });
     for (const event of CLIENT_EVENTS) {
@@ -77,6 +81,14 @@ export class Driven {
     subscription.subscribe();
   }
 
+  subscribeMap(channel, options) {
+    const subscription = this.centrifuge.newMapSubscription(channel, options);
+    for (const event of [...SUBSCRIPTION_EVENTS, 'sync', 'update']) {
+      subscription.on(event, (context) => this.report(event, channel, context));
+    }
+    subscription.subscribe();
+  }
+
   id() {
     return this.centrifuge._client;
   }
@@ -91,6 +103,9 @@ export const ACTIONS = {
   disconnect: (client) => client.centrifuge.disconnect(),
   subscribe: (client, { channel, options = {} }) => client.subscribe(channel, options),
   unsubscribe: (client, { channel }) => client.of(channel).unsubscribe(),
+  subscribeMap: (client, { channel, options }) => client.subscribeMap(channel, options),
+  put: (client, { channel, key, data }) => client.of(channel).publish(key, client.payload(data)),
+  removeKey: (client, { channel, key }) => client.of(channel).remove(key),
   publish: (client, { channel, data }) => client.centrifuge.publish(channel, client.payload(data)),
   presence: (client, { channel }) => client.centrifuge.presence(channel),
   presenceStats: (client, { channel }) => client.centrifuge.presenceStats(channel),

@@ -1,0 +1,203 @@
+"""Maps with the published JavaScript client, in both formats and over all transports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from tests.js_builds import Build
+from tests.js_client import Driver
+from tests.js_next import JSON_5, PROTOBUF_5, NextClient, open_next
+from tests.live.api_methods import call, result
+from tests.live.second.conftest import OpenNext
+from tests.server import Server
+from tests.tcp_proxy import TcpProxy
+
+pytest_plugins = ["tests.js_fixtures"]
+
+both_formats = pytest.mark.parametrize("build", [JSON_5, PROTOBUF_5], ids=["json", "protobuf"])
+
+OPTIONS: dict[str, Any] = {
+    "v3_use_offset": True,
+    "http_stream": True,
+    "sse": True,
+    "namespaces": [
+        {
+            "name": "map",
+            "map": "recoverable",
+            "map_publish": "client",
+            "allow_tags_filter": True,
+            "history_size": 50,
+            "history_lifetime": 300,
+        },
+        {"name": "brief", "map": "ephemeral", "map_publish": "client"},
+    ],
+}
+
+
+@pytest.fixture
+def server(serve: Callable[..., Server]) -> Server:
+    """A server with maps."""
+    return serve(**OPTIONS)
+
+
+def put(server: Server, channel: str, key: str, value: Any, **extra: Any) -> None:
+    result(server, "map_publish", channel=channel, key=key, data=value, **extra)
+
+
+def remove(server: Server, channel: str, key: str) -> None:
+    result(server, "map_remove", channel=channel, key=key)
+
+
+def fill(server: Server, channel: str, count: int) -> None:
+    commands = [
+        {"map_publish": {"channel": channel, "key": f"k{number:04}", "data": {"n": number}}}
+        for number in range(count)
+    ]
+    replies = call(server, "batch", commands=commands)["replies"]
+    assert all("map_publish" in reply for reply in replies)
+
+
+def entries(server: Server, channel: str) -> dict[str, Any]:
+    """The map as the server has it."""
+    kept: dict[str, Any] = {}
+    cursor = ""
+    while True:
+        page = result(server, "map_read_state", channel=channel, cursor=cursor, limit=1000)
+        kept |= {entry["key"]: entry["data"] for entry in page["entries"]}
+        if not (cursor := page.get("cursor", "")):
+            return kept
+
+
+async def over(driver: Driver, server: Server, build: Build, transport: str) -> NextClient:
+    """Connect over a transport."""
+    if transport == "websocket":
+        client = await open_next(driver, build, server.socket)
+    else:
+        client = await open_next(
+            driver,
+            build,
+            f"{server.address}/connection/{transport}",
+            stream=transport,
+            emulationEndpoint=f"{server.address}/emulation",
+        )
+    await client.connect()
+    return client
+
+
+@pytest.mark.parametrize(
+    ("build", "transport"),
+    [
+        (JSON_5, "websocket"),
+        (PROTOBUF_5, "websocket"),
+        (JSON_5, "http_stream"),
+        (PROTOBUF_5, "http_stream"),
+        (JSON_5, "sse"),
+    ],
+    ids=lambda part: part.name if isinstance(part, Build) else part,
+)
+@pytest.mark.parametrize("namespace", ["map", "brief"])
+async def test_a_map_is_read_and_changed(
+    next_driver: Driver, server: Server, build: Build, transport: str, namespace: str, unique: str
+) -> None:
+    channel = f"{namespace}:{unique}"
+    fill(server, channel, 100)
+    client = await over(next_driver, server, build, transport)
+    kept = await client.read_map(channel)
+    context = await client.event("subscribed", channel)
+    assert kept == {f"k{number:04}": {"n": number} for number in range(100)}
+    assert bool(context.get("recoverable")) == (namespace == "map")
+
+    await client.call("put", channel=channel, key="own", data={"x": 1})
+    put(server, channel, "k0001", "new")
+    await client.call("removeKey", channel=channel, key="k0002")
+    remove(server, channel, "k0003")
+    await client.map_becomes(channel, kept, entries(server, channel))
+    assert (kept["own"], kept["k0001"], len(kept)) == ({"x": 1}, "new", 99)
+
+
+@both_formats
+async def test_a_map_of_pages_with_puts_meanwhile(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    fill(server, channel, 250)
+    client = await connect_next(build)
+    await client.call("subscribeMap", channel=channel, options={})
+    for number in range(40):
+        put(server, channel, f"k{number * 6:04}", number)
+        remove(server, channel, f"k{number * 6 + 1:04}")
+    kept = await client.map_read(channel)
+    await client.map_becomes(channel, kept, entries(server, channel))
+    assert len(kept) == 210
+
+
+@both_formats
+async def test_a_client_comes_back_and_recovers(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    fill(server, channel, 5)
+    client = await connect_next(build, through=proxy)
+    kept = await client.read_map(channel)
+    await client.event("subscribed", channel)
+    async with client.away(proxy):
+        put(server, channel, "k0000", 9)
+        remove(server, channel, "k0001")
+    await client.recovered(channel)
+    put(server, channel, "after", 1)
+    await client.map_becomes(channel, kept, entries(server, channel))
+    assert client.unread("sync", channel) == []
+
+
+@both_formats
+async def test_a_position_that_is_lost_begins_anew(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    fill(server, channel, 3)
+    client = await connect_next(build, through=proxy)
+    await client.read_map(channel)
+    async with client.away(proxy):
+        for number in range(51):
+            put(server, channel, "hot", number)
+    kept = await client.map_read(channel)
+    assert kept == entries(server, channel)
+
+
+@both_formats
+async def test_a_filter_by_tags_holds(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    put(server, channel, "red", 1, tags={"team": "red"})
+    put(server, channel, "blue", 2, tags={"team": "blue"})
+    client = await connect_next(build)
+    red = {"key": "team", "cmp": "eq", "val": "red"}
+    kept = await client.read_map(channel, tagsFilter=red)
+    assert kept == {"red": 1}
+    put(server, channel, "later", 3, tags={"team": "blue"})
+    put(server, channel, "more", 4, tags={"team": "red"})
+    remove(server, channel, "red")
+    await client.map_becomes(channel, kept, {"more": 4})
+
+
+async def test_a_plain_subscription_gets_changes(
+    connect_next: OpenNext, server: Server, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    client = await connect_next(JSON_5)
+    await client.subscribe(channel)
+    put(server, channel, "k", 1)
+    assert await client.publication(channel) == 1
+
+
+async def test_a_map_of_another_kind_of_channel_is_refused(
+    next_driver: Driver, server: Server, unique: str
+) -> None:
+    client = await open_next(next_driver, JSON_5, server.socket)
+    await client.connect()
+    await client.call("subscribeMap", channel=unique, options={})
+    assert (await client.event("unsubscribed", unique))["code"] == 103
