@@ -26,6 +26,7 @@ from realtime.cluster.survey import ConnectionsAnswer, SurveyResult
 from realtime.config import sources
 from realtime.config.options import ChannelOptions
 from realtime.engine.lists import Kind
+from realtime.engine.maps import Page
 from realtime.engine.nodes import NodeStatus as NodeStatus
 from realtime.engine.versions import MAX_EPOCH_LENGTH as MAX_EPOCH_LENGTH
 from realtime.errors import DISCONNECTS
@@ -212,6 +213,16 @@ def history(channel: str, options: ChannelOptions, newest: int) -> Kept:
     assert result.position is not None, "an operation returns it"
     top = Position(result.position.offset, result.position.epoch)
     return Kept(list(result.publications), top)
+
+
+def map_page(channel: str, limit: int) -> Page:
+    """Return the first entries of a map, and its size.
+
+    Raises:
+        Unavailable: the service does not answer.
+        Error: code 108, the channel is no map.
+    """
+    return read(lambda member: operations.map_page(member, channel, limit=limit))
 
 
 def publication(channel: str, offset: int) -> Publication | None:

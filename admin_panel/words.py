@@ -102,6 +102,8 @@ def words_of(options: ChannelOptions) -> list[Word]:
         words.append(Word(text % values, _meaning("history_size")))
         if options.history_recover:
             words.append(Word(_("recovery"), _meaning("history_recover")))
+    if options.map:
+        words.append(Word(_("map, %(kind)s") % {"kind": options.map}, _meaning("map")))
     words.extend(
         Word(str(text), _meaning(name)) for name, text in SWITCHES.items() if getattr(options, name)
     )

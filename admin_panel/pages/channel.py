@@ -35,6 +35,9 @@ HISTORY_PAGE_SIZE = 20
 PRESENCE_READ = 2_000
 """Subscribers up to which presence is read at once."""
 
+MAP_READ = 50
+"""Entries of a map that are shown."""
+
 HISTORY_READ = 2_000
 """Publications in the list of the history."""
 
@@ -57,7 +60,7 @@ class Present(NamedTuple):
 
 
 class HistoryEntry(NamedTuple):
-    """A publication in the history."""
+    """A publication in the history, or an entry of a map."""
 
     offset: int
     uid: str
@@ -70,6 +73,22 @@ class HistoryEntry(NamedTuple):
     """Name and value."""
     operator: str
     """The operator who published it in the panel; "" if none is known."""
+    key: str
+    """Of a change of a map; "" in other channels."""
+    removed: bool
+    """Whether the change removes the key."""
+
+
+class MapState(NamedTuple):
+    """The first entries of a map."""
+
+    size: int
+    entries: list[HistoryEntry]
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the map has more entries."""
+        return self.size > len(self.entries)
 
 
 class ChannelState(NamedTuple):
@@ -84,12 +103,15 @@ class ChannelState(NamedTuple):
     is_crowded: bool
     is_cut: bool
     """Whether the channel may keep more than `kept`."""
+    map: MapState | None
 
     @property
     def is_empty(self) -> bool:
         """Whether the channel has no subscribers and no history, as far as all nodes say."""
         lists = [part for part in (self.present, self.kept) if part is not None]
-        has_entries = any(part.paginator.count for part in lists)
+        has_entries = any(part.paginator.count for part in lists) or bool(
+            self.map and self.map.size
+        )
         return not (self.missing or self.subscribers or has_entries)
 
 
@@ -134,7 +156,7 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> Channel
         Unavailable: the service does not answer.
     """
     subscribers = service.subscribers([channel])
-    present = kept = num_users = None
+    present = kept = num_users = map_ = None
     is_cut = False
     number = request.http.GET.get("clients")
     is_crowded = options.presence and is_too_much(subscribers[channel], number)
@@ -152,8 +174,18 @@ def read(request: PageRequest, channel: str, options: ChannelOptions) -> Channel
         kept = page_of(publications, HISTORY_PAGE_SIZE, request.http.GET.get("kept"))
         operators = publishers(channel, top.epoch, [each.offset for each in kept])
         kept.object_list = [_kept(each, operators.get(each.offset, "")) for each in kept]
+    if options.map:
+        page = service.map_page(channel, MAP_READ)
+        map_ = MapState(page.size, [_kept(entry, "") for entry in page.entries])
     return ChannelState(
-        subscribers[channel], subscribers.missing, num_users, present, kept, is_crowded, is_cut
+        subscribers[channel],
+        subscribers.missing,
+        num_users,
+        present,
+        kept,
+        is_crowded,
+        is_cut,
+        map_,
     )
 
 
@@ -239,4 +271,14 @@ def _kept(publication: Publication, operator: str) -> HistoryEntry:
         time = datetime.fromtimestamp(publication.time / 1000, UTC)
     tags = sorted((publication.tags or {}).items())
     data = json_text(publication.data)
-    return HistoryEntry(publication.offset, publication.uid, by, data, time, tags, operator)
+    return HistoryEntry(
+        publication.offset,
+        publication.uid,
+        by,
+        data,
+        time,
+        tags,
+        operator,
+        publication.key,
+        publication.removed,
+    )

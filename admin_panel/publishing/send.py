@@ -10,7 +10,7 @@ from django.contrib.admin.models import LogEntry
 from django.db import router, transaction
 from django.utils.translation import gettext as _
 
-from realtime.errors import Error
+from realtime.errors import Error, NotAvailable
 
 from .. import audit, service
 from ..operators import Operator
@@ -86,6 +86,8 @@ def send(operator: Operator, channels: Sequence[str], data: str, **extras: Any) 
             except Error as error:
                 text = _("Error %(code)d: %(message)s.")
                 problem = text % {"code": error.code, "message": error.message}
+                if isinstance(error, NotAvailable) and service.options_of(channel).map:
+                    problem = _("It is a map, and the panel changes no keys.")
                 outcomes.append(ChannelOutcome(channel, problem))
             except service.Unavailable as reason:
                 unavailable = reason

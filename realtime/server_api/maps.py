@@ -209,8 +209,7 @@ def _only(page: Page) -> MapEntry | None:
 
 
 def _entries(page: Page) -> Iterator[MapEntry]:
-    epoch = "" if page.position is None else page.position.epoch
-    return (_entry(entry, epoch) for entry in page.entries)
+    return (_entry(entry, page.position.epoch) for entry in page.entries)
 
 
 def _entry(entry: Publication, epoch: str) -> MapEntry:

@@ -200,9 +200,10 @@ async def _map_read_state(
     else:
         limit = params.limit or PAGE
         page = await operations.map_page(member, channel, params.cursor or "", limit)
-    offset, epoch = results.position_of(page.position)
     entries = [results.KeptPublication.of(each) for each in page.entries]
-    return results.MapReadStateResult(entries, offset, epoch, page.cursor)
+    return results.MapReadStateResult(
+        entries, page.position.offset, page.position.epoch, page.cursor
+    )
 
 
 async def _map_read_stream(

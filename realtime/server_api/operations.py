@@ -207,8 +207,8 @@ async def map_get(member: Member, channel: ChannelName, key: str) -> Page:
 
 
 def _placed(page: Page, options: ChannelOptions) -> Page:
-    """Return a page without the position where the map has no stream."""
-    return page if options.keeps_history else page._replace(position=None)
+    """Return a page; without a position where the map has no stream."""
+    return page if options.keeps_history else page._replace(position=StreamPosition(0, ""))
 
 
 async def map_clear(member: Member, channel: ChannelName) -> None:

@@ -14,7 +14,7 @@ from realtime.engine import base
 from realtime.engine.nodes import NodeInfo
 from realtime.errors import Error
 from realtime.protocol.json_shapes import ClientInfoShape, client_info, raw
-from realtime.protocol.messages import Publication, StreamPosition
+from realtime.protocol.messages import Publication
 
 
 class ErrorBody(Struct):
@@ -100,7 +100,8 @@ class MapChangeResult(Struct, omit_defaults=True):
     @classmethod
     def of(cls, change: base.Published) -> MapChangeResult:
         """Return the shape of a change."""
-        offset, epoch = position_of(change.position)
+        position = change.position
+        offset, epoch = (0, "") if position is None else (position.offset, position.epoch)
         current = None if change.current is None else KeptPublication.of(change.current)
         return cls(offset, epoch, not change.kept, change.reason, current)
 
@@ -228,11 +229,6 @@ class BlockedUsersResult(Struct):
     """Users who are blocked; those whose block ends first come first."""
 
     users: list[BlockedUser]
-
-
-def position_of(position: StreamPosition | None) -> tuple[int, str]:
-    """Return offset and epoch; 0 and "" without a stream."""
-    return (0, "") if position is None else (position.offset, position.epoch)
 
 
 def _info(publication: Publication) -> ClientInfoShape | None:

@@ -45,8 +45,9 @@ NAMESPACES = [
         "history_recover": True,
     },
     {"name": "long", "history_size": 5000, "history_lifetime": 300},
+    {"name": "seats", "map": "recoverable"},
 ]
-"""That of the ready site, and one that keeps much."""
+"""That of the ready site, one that keeps much, and one of maps."""
 
 
 class PanelServer:
@@ -117,6 +118,17 @@ class PanelServer:
         )
         replies = [json.loads(line) for line in response.text.splitlines()]
         assert replies == [{"result": {}}] * len(data), response.text
+
+    def change(self, channel: str, key: str, **params: Any) -> None:
+        """Put a key of a map, or remove it if there are no data."""
+        method = "map_publish" if "data" in params else "map_remove"
+        response = httpx.post(
+            f"{self.address}/api/{method}",
+            json={"channel": channel, "key": key, **params},
+            headers={"X-API-Key": API_KEY},
+            timeout=20,
+        )
+        assert response.json()["result"]["offset"], response.text
 
     def stop(self) -> None:
         """Stop it in order."""

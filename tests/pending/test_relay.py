@@ -72,7 +72,7 @@ def test_changes_of_a_map_are_made_in_their_order(relay: Relaying) -> None:
     for number in range(3):
         assert seats.put("a", number, durable=True) is None
     seats.put("a", 3, if_new=True, durable=True)  # refused, and those behind it go on
-    seats.put("b", 4, ttl=0, at=timedelta(), if_new=True)
+    seats.put("b", 4, ttl=0, if_new=True, durable=True)
     seats.remove("a", durable=True)
     seats.put("c", 5, if_exists=True, durable=True)
     seats.put("d", 6, durable=True)

@@ -3,7 +3,7 @@
 import { copyFrom } from "./clipboard.js";
 import { Tail } from "./tail.js";
 
-const PARTS = ["channel-heading", "channel-summary", "channel-history", "channel-clients"];
+const PARTS = ["heading", "summary", "map", "history", "clients"].map((name) => `channel-${name}`);
 
 const section = document.getElementById("channel-tail");
 const state = document.getElementById("copy-state");

@@ -14,6 +14,7 @@ import pytest
 from admin_panel.pages.channel import (
     HISTORY_PAGE_SIZE,
     HISTORY_READ,
+    MAP_READ,
     PRESENCE_PAGE_SIZE,
     PRESENCE_READ,
     is_too_much,
@@ -281,3 +282,30 @@ def test_history_names_the_publisher_and_what_it_keeps_can_be_published_again(
     assert [field(form, "tags") for form in forms] == ["league=first", ""]
     gone = operator.get(unescape(links[0]).replace("offset=2", "offset=9"))
     assert "no longer has this publication" in gone.text
+
+
+# maps
+
+
+def test_map_shows_its_keys_and_the_history_its_changes(
+    panel_server: PanelServer, operator: httpx.Client, unique: str
+) -> None:
+    channel = f"seats:{unique}"
+    assert "The map is empty" in section(shown(operator, channel), "map-title")
+    for number in range(MAP_READ + 2):
+        panel_server.change(channel, f"<seat>{number:03}", data={"n": number})
+    panel_server.change(channel, "<seat>000")
+
+    html = shown(operator, channel)
+
+    entries = section(html, "map-title")
+    assert f"{MAP_READ + 1} keys." in entries
+    assert f"the first {MAP_READ}." in entries
+    assert data_in(entries) == [f'{{"n": {number}}}' for number in range(1, MAP_READ + 1)]
+    assert "&lt;seat&gt;001" in entries
+    newest = section(html, "history").partition("</li>")[0]
+    assert "&lt;seat&gt;000" in newest
+    assert "removed" in newest
+    assert "channel-publish" not in html
+    answer = send(operator, channel).text
+    assert "It is a map, and the panel changes no keys." in unescape(answer)
