@@ -1,7 +1,9 @@
-"""How fast the engines are: `python -m tests.engine.speed [publish] [delivery] [writes]`.
+"""How fast the engines are: `python -m tests.engine.speed [publish] [puts] [delivery] [writes]`.
 
     publish   publications a second in a channel with history, by one caller and by fifty; for
               PostgreSQL also the statement alone, by one caller
+    puts      puts into a map of 10 000 keys, beside publications with history, by turns: the median
+              time of one, and their ratio
     delivery  from a publisher to the clients of three processes, one of the memory engine
     writes    a site that writes at half of its pace, while 500 publications a second go through
               the same PostgreSQL
@@ -14,6 +16,8 @@ from __future__ import annotations
 import argparse
 import asyncio
 import json
+import random
+import statistics
 import sys
 import tempfile
 import threading
@@ -43,6 +47,9 @@ from tests.server import Server
 from tests.unit.parts import data
 
 KEPT = ChannelOptions(history_size=1000, history_lifetime=300)
+MAP = ChannelOptions(map="recoverable", history_size=1000, history_lifetime=300)
+MAP_KEYS = 10_000
+BATCH = 500
 NAMESPACES = [{"name": "kept", "history_size": 1000, "history_lifetime": 300}]
 CALLERS = 50
 NODES = 3
@@ -126,6 +133,34 @@ async def publish(servers: Servers, seconds: float) -> None:
             say("publish", engine=name, **figures, ratio=round(one / alone, 2))
         else:
             say("publish", engine=name, **figures)
+
+
+def put(number: int) -> Outgoing:
+    publication = Publication(DATA, uid=f"{time.time_ns()}", key=f"key:{number % MAP_KEYS}")
+    return Outgoing("map", publication, MAP)
+
+
+async def puts(servers: Servers, seconds: float) -> None:
+    for name in servers.options:
+        engine = servers.engine(name)
+        if engine.maps is None:
+            continue
+        await engine.start(RecordingReceiver(), "bench")
+        try:
+            for start in range(0, MAP_KEYS, BATCH):
+                await engine.broker.publish_many([put(n) for n in range(start, start + BATCH)])
+            times: dict[Callable[[int], Outgoing], list[float]] = {outgoing: [], put: []}
+            end = time.perf_counter() + seconds
+            while time.perf_counter() < end:
+                for make, taken in times.items():
+                    each = make(random.randrange(MAP_KEYS) if make is put else 0)
+                    begin = time.perf_counter()
+                    await engine.broker.publish(each)
+                    taken.append(time.perf_counter() - begin)
+        finally:
+            await engine.stop()
+        plain, change = (statistics.median(taken) * 1e6 for taken in times.values())
+        say("puts", engine=name, publish_us=plain, put_us=change, ratio=round(change / plain, 2))
 
 
 @contextmanager
@@ -249,15 +284,17 @@ async def writes(servers: Servers, seconds: float) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
-    parser.add_argument("what", nargs="*", help="publish, delivery, writes; all of them")
+    parser.add_argument("what", nargs="*", help="publish, puts, delivery, writes; all of them")
     parser.add_argument("--seconds", type=float, default=10.0)
     options = parser.parse_args()
-    what = options.what or ["publish", "delivery", "writes"]
+    what = options.what or ["publish", "puts", "delivery", "writes"]
     with tempfile.TemporaryDirectory() as name, ExitStack() as undo:
         directory = Path(name)
         servers = Servers(directory, undo)
         if "publish" in what:
             asyncio.run(publish(servers, options.seconds))
+        if "puts" in what:
+            asyncio.run(puts(servers, options.seconds))
         if "delivery" in what:
             asyncio.run(delivery(servers, directory, options.seconds))
         if "writes" in what:

@@ -40,6 +40,7 @@ from tests.simulation.redis_values import (
     part,
     score_of,
     with_scores,
+    within,
 )
 
 
@@ -461,6 +462,17 @@ class Database:
             found = found[start:] if count < 0 else found[start : start + count]
             rest = rest[3:]
         return with_scores(found, rest)
+
+    def _do_zrangebylex(
+        self, key: bytes, least: bytes, greatest: bytes, *options: bytes
+    ) -> list[bytes]:
+        found = [member for _, member in self._ordered(key) if within(member, least, greatest)]
+        if options:
+            word, start, count = options
+            if word.upper() != b"LIMIT":
+                raise UnknownCommand(f"ZRANGEBYLEX {options!r}")
+            found = found[integer(start) :][: integer(count)]
+        return found
 
     def _do_zcount(self, key: bytes, low: bytes, high: bytes) -> int:
         return len(self._between(key, low, high))

@@ -112,6 +112,15 @@ def bound(text: bytes, *, lower: bool) -> Callable[[float], bool]:
     return (lambda score: score < limit) if excluded else (lambda score: score <= limit)
 
 
+def within(member: bytes, least: bytes, greatest: bytes) -> bool:
+    """Return whether a member is in a range of a sorted set whose scores are all the same."""
+    above = least == b"-" or (member > least[1:] if least.startswith(b"(") else member >= least[1:])
+    below = greatest == b"+" or (
+        member < greatest[1:] if greatest.startswith(b"(") else member <= greatest[1:]
+    )
+    return above and below
+
+
 def flags(rest: Sequence[bytes], known: Sequence[bytes]) -> tuple[set[bytes], Sequence[bytes]]:
     found: set[bytes] = set()
     while rest and rest[0].upper() in known:
