@@ -124,6 +124,19 @@ def cursor(browser: Chrome, port: int) -> Visit:
     return last
 
 
+def seats(browser: Chrome, port: int) -> Visit:
+    """Three visitors who sit, and two of whom point at other seats."""
+    visits = [Visit(browser, port, f"visitor{number}") for number in range(4)]
+    last = visits.pop()
+    for visit, seat, near in zip(visits, ("B3", "B4", "A5"), ("C1", "A2", "C6"), strict=True):
+        visit.look().click(f"button[value={seat}]")
+        visit.look().until("button.mine", 1)
+        button = visit.browser.find_element(By.CSS_SELECTOR, f"button[value={near}]")
+        ActionChains(browser).move_to_element(button).perform()
+    last.look().until(".cursor", len(visits))
+    return last
+
+
 def todo(browser: Chrome, port: int) -> Visit:
     """Someone else writes a list, and has done a part of it."""
     page = Visit(browser, port, "one")
@@ -148,6 +161,7 @@ SCENES: dict[str, Callable[[Chrome, int], Visit]] = {
     "cursor": cursor,
     "dashboard": dashboard,
     "notifications": notifications,
+    "seats": seats,
     "todo": todo,
 }
 

@@ -11,7 +11,7 @@ import { fileURLToPath } from "node:url";
 import { minify } from "terser";
 import ts from "typescript";
 
-const MODULES = ["answers", "client", "fragments", "inspect", "live"];
+const MODULES = ["answers", "client", "fragments", "inspect", "live", "maps"];
 const sources = MODULES.map((name) =>
   fileURLToPath(new URL(`../../realtime/static/realtime/${name}.js`, import.meta.url)),
 );

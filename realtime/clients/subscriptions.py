@@ -52,7 +52,7 @@ from types import TracebackType
 import msgspec
 
 from realtime import channel_rules, logs
-from realtime.clients.maps import FLOW_SECONDS, MAP, STATE, Pages
+from realtime.clients.maps import FLOW_SECONDS, MAP, MAX_PAGE, STATE, Pages
 from realtime.clients.renewals import Renewals
 from realtime.clients.session import ClientSession, PendingSubscription, Subscription
 from realtime.cluster.control import ServerSubscription
@@ -452,6 +452,22 @@ class Subscribing:
         return SubscribeResult(
             position=first, type=MAP, phase=STATE, cursor=self.pages.cursor, state=state
         )
+
+    async def read_map(self) -> tuple[Publication, ...] | None:
+        """Read a whole map for a held client. Return None if the client recovers.
+
+        Raises:
+            Exception: as `read_page`.
+        """
+        if self._recovered is not None and self._recovered.recovered:
+            return None
+        assert self._node.maps is not None
+        has_stream = self.subscription.positioned
+        self.pages = Pages(self._node.maps, self._channel, has_stream=has_stream)
+        entries: list[Publication] = []
+        while (page := await self.read_page(MAX_PAGE)) is not None:
+            entries += page.state
+        return (*entries, *self._state)
 
     def wait(self) -> None:
         """Keep the client held after this block, which it enters again for the next page."""

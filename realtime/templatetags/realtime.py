@@ -41,6 +41,7 @@ MODULES = {
     "realtime/answers": "realtime/answers.js",
     "realtime/inspect": INSPECTOR,
     "realtime/live": "realtime/live.js",
+    "realtime/maps": "realtime/maps.js",
 }
 """Name in the import map → static file."""
 
@@ -70,8 +71,8 @@ def realtime_importmap(
 ) -> SafeString:
     """Return an import map by which scripts of the page import the client as "realtime".
 
-    The module of live blocks is "realtime/live" in it, that of answers "realtime/answers", the
-    inspector "realtime/inspect".
+    The module of live blocks is "realtime/live" in it, that of answers "realtime/answers",
+    that of maps "realtime/maps", the inspector "realtime/inspect".
 
     It must stand before the first module of the page. Most browsers take only one import map of a
     page, so the site's own names go into this one.

@@ -44,7 +44,7 @@ def sources() -> set[str]:
 
 
 CLIENT = "realtime/static/realtime/client.js"
-NAMES = ("answers", "client", "fragments", "inspect", "live")
+NAMES = ("answers", "client", "fragments", "inspect", "live", "maps")
 MODULES = [f"realtime/static/realtime/{name}.js" for name in NAMES]
 BUILT = {name.replace(".js", end) for name in MODULES for end in (".js.map", ".d.ts")}
 """What comes with the minified modules."""

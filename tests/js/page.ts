@@ -13,6 +13,7 @@ import type {
 import { answer, answers } from "realtime/answers";
 import { inspect } from "realtime/inspect";
 import { liveClient, RealtimeLive } from "realtime/live";
+import { map, MapHandle } from "realtime/maps";
 
 const options: Options = {
   token: null,
@@ -91,3 +92,10 @@ const handle = answer(client, "0190");
 const stopped: Promise<string> = handle.stop();
 for await (const { text, parts, status } of handle) console.log(text.length, parts.length, status);
 for await (const { id, status } of answers(client, "chat:42")) console.log(id, status, stopped);
+
+const lobby: MapHandle = map(client, "lobby:7", { since: { offset: 3, epoch: "e" }, entries: { a: 1 } });
+lobby.on("sync", ({ entries }) => console.log(entries.size, lobby.get("a")));
+const offUpdate: () => void = lobby.on("update", ({ key, removed }) => console.log(key.length, removed));
+await lobby.put("a", 2).then(() => lobby.remove("a")).then(offUpdate);
+// @ts-expect-error entries are changed by put
+lobby.entries.set("a", 3);

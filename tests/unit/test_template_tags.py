@@ -295,6 +295,7 @@ MODULES = {
     "realtime/answers": "/static/realtime/answers.js",
     "realtime/inspect": "/static/realtime/inspect.js",
     "realtime/live": "/static/realtime/live.js",
+    "realtime/maps": "/static/realtime/maps.js",
 }
 
 

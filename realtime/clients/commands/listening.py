@@ -12,11 +12,12 @@ docs/protocol.md, 17.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from realtime.clients.checks import Attempt
 from realtime.clients.client import Client
@@ -25,13 +26,21 @@ from realtime.clients.rules import LISTENING
 from realtime.clients.session import Subscription
 from realtime.clients.subscriptions import Subscribing
 from realtime.cluster.control import ServerSubscription
-from realtime.errors import Disconnect, DisconnectForced, Error, PermissionDenied
+from realtime.errors import (
+    Disconnect,
+    DisconnectForced,
+    DisconnectInsufficientState,
+    Error,
+    PermissionDenied,
+    UnrecoverablePosition,
+)
 from realtime.node.hooks import Handshake
 from realtime.protocol import event_ids
 from realtime.protocol.messages import (
     SERVER_UNSUBSCRIBE,
     ChannelName,
     ConnectRequest,
+    Publication,
     StreamPosition,
     SubscribeRequest,
     SubscribeResult,
@@ -171,20 +180,39 @@ async def listen(
         for made in subscriptions.values():
             listener.session.grant(made, _WANTED)
             made.hears_joins = False
+            if made.options.map:
+                made.follow_map()
         if listener.is_closing():
             return
         await begin()
-        for subscribing in making.values():
-            await subscribing.prepare()
-        if listener.is_closing():
-            return
-        if not request.is_named:
-            _share_codec(listener, request, subscriptions, codecs)
-        connection.complete(listener, making, partial(_tell, listener, request))
+        try:
+            entries = await _prepare(making)
+            if listener.is_closing():
+                return
+            if not request.is_named:
+                _share_codec(listener, request, subscriptions, codecs)
+            connection.complete(listener, making, partial(_tell, listener, request, entries))
+        except UnrecoverablePosition:
+            raise DisconnectInsufficientState from None
     for subscribing in making.values():
         await subscribing.join()
     listener.close_if_done()
     await listener.node.single_connection.finish(listener)
+
+
+Entries = Mapping[ChannelName, Sequence[Publication]]
+"""Map → its entries, where the listener gets all of them."""
+
+
+async def _prepare(making: Mapping[ChannelName, Subscribing]) -> Entries:
+    entries: dict[ChannelName, Sequence[Publication]] = {}
+    for channel, subscribing in making.items():
+        await subscribing.prepare()
+        if subscribing.subscription.options.map:
+            found = await subscribing.read_map()
+            if found is not None:
+                entries[channel] = found
+    return entries
 
 
 def _checked(
@@ -229,24 +257,42 @@ def _share_codec(
 def _tell(
     listener: Listener,
     request: ListenRequest,
+    entries: Entries,
     results: Mapping[ChannelName, SubscribeResult],
 ) -> None:
-    """Send the ID from which the listener goes on, what it has lost, and what it missed."""
+    """Send the ID from which the listener goes on, what it has lost, and what it missed.
+
+    A map comes whole, behind the event that says it is lost. The map is not in the ID before its
+    last entry: a listener that was cut off gets all of them again.
+
+    Raises:
+        UnrecoverablePosition: a map has too many bytes.
+    """
     begins: dict[ChannelName, StreamPosition] = {}
+    begins_of_maps: dict[ChannelName, StreamPosition] = {}
     lost: list[ChannelName] = list(request.channels) if request.is_lost else []
+    whole: list[bytes] = []
     missed: list[bytes] = []
     id_size = _id_size(results) if request.is_named else 0
+    recovered: list[bytes] | None
     for channel, result in results.items():
-        top = result.position
-        recovered = _recovered(listener, channel, result, id_size)
-        if channel in request.since and recovered is None:
+        top, since, begun = result.position, request.since.get(channel), begins
+        if channel in entries:
             lost.append(channel)
+            since, begun = None, begins_of_maps
+            unplaced = tuple(replace(each, offset=0) for each in entries[channel])
+            result = replace(result, recovered=True)
+            whole += _map_events(listener, channel, replace(result, publications=unplaced), id_size)
+            recovered = _map_events(listener, channel, result, id_size)
+        else:
+            recovered = _recovered(listener, channel, result, id_size)
+            if since is not None and recovered is None:
+                lost.append(channel)
         if result.recoverable and top is not None:
             first = top.offset
             if recovered:  # joined ones have the offset of their last
-                since = request.since.get(channel)
                 first = since.offset if since else result.publications[0].offset - 1
-            begins[channel] = StreamPosition(first, top.epoch)
+            begun[channel] = StreamPosition(first, top.epoch)
         missed += recovered or ()
     positions = Positions(begins)
     positions.leave(request.left)
@@ -256,8 +302,22 @@ def _tell(
         listener.outbox.append(events.event(events.RESET, {"channels": lost}))
     if request.is_named:
         listener.follow(positions)
+    for message in whole:
+        listener.push(message)
+    if begins_of_maps:
+        positions.begin(begins_of_maps)
+        listener.outbox.append(positions.id_line() + b"\n")
     for message in missed:
         listener.push(message)
+
+
+def _map_events(
+    listener: Listener, channel: ChannelName, result: SubscribeResult, id_size: int
+) -> list[bytes]:
+    found = _recovered(listener, channel, result, id_size)
+    if found is None:
+        raise UnrecoverablePosition
+    return found
 
 
 def _id_size(results: Mapping[ChannelName, SubscribeResult]) -> int:

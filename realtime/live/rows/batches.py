@@ -22,9 +22,9 @@ from typing import Any, NamedTuple, TypeVar
 from django.db import connections, transaction
 from django.db.models import Model, QuerySet
 
-from realtime.cluster.member import NewPublication
+from realtime.cluster.member import NOTHING, NewPublication
 from realtime.live.rows import rounds, sending
-from realtime.live.rows.channels import is_durable, may_be_durable, names, values
+from realtime.live.rows.channels import is_durable, is_map, may_be_durable, names, values
 from realtime.live.rows.feeds import LiveFeed, feeds, removed
 from realtime.live.rows.rounds import Round
 from realtime.payload import Payload
@@ -236,7 +236,7 @@ def flush_query(model: type[Model], query: QuerySet[Any], of: Transaction | None
     try:
         for alike in _alike(feeds.of(model)):
             begun = rounds.begin(model)
-            for rows in chunks(_rows(alike, query).iterator(chunk_size=CHUNK)):
+            for rows in chunks(rows_of(alike, query).iterator(chunk_size=CHUNK)):
                 found = [Found(feed, _key(model, row), row) for feed in alike for row in rows]
                 _settle(query.db, model, begun, _publish(found, {}, of), of)
     except Exception:
@@ -315,11 +315,11 @@ def _read(using: str, model: type[Model], keys: Iterable[Any]) -> Iterator[Found
     """Yield rows as they are now, for each feed. Feeds that read alike share a query."""
     keys = list(keys)
     for alike in _alike(feeds.of(model)):
-        rows = _rows(alike, alike[0].model._default_manager.using(using)).in_bulk(keys)
+        rows = rows_of(alike, alike[0].model._default_manager.using(using)).in_bulk(keys)
         yield from (Found(feed, key, rows.get(key)) for feed in alike for key in keys)
 
 
-def _rows(alike: Sequence[LiveFeed], query: Any) -> Any:
+def rows_of(alike: Sequence[LiveFeed], query: Any) -> Any:
     """Return the query of feeds that read alike; it loads the fields that name channels."""
     rows: Any = alike[0].feed.rows(query)
     names, are_deferred = rows.query.deferred_loading
@@ -376,12 +376,22 @@ def _states(
     feed: LiveFeed, key: Any, row: Any, now: set[str], gone: set[str], *, can_fail: bool = False
 ) -> Iterator[NewPublication]:
     """Yield the publications of a row that is in some channels, and not in others any more."""
-    if now:
+    maps = {channel for channel in now | gone if is_map(channel)}
+    if now - maps:
         shown = feed.put(row, can_fail=can_fail)
-        yield from (NewPublication(channel, shown) for channel in sorted(now))
-    if gone:
+        yield from (NewPublication(channel, shown) for channel in sorted(now - maps))
+    if gone - maps:
         no_more = removed(str(key))
-        yield from (NewPublication(channel, no_more) for channel in sorted(gone))
+        yield from (NewPublication(channel, no_more) for channel in sorted(gone - maps))
+    if now & maps:
+        entry = feed.entry(row, can_fail=can_fail)
+        yield from (NewPublication(each, entry, key=str(key)) for each in sorted(now & maps))
+    yield from (without(channel, str(key)) for channel in sorted(gone & maps))
+
+
+def without(channel: ChannelName, key: str) -> NewPublication:
+    """Return the removal of a row from a map."""
+    return NewPublication(channel, NOTHING, key=key, removed=True)
 
 
 def names_of(feed: LiveFeed, row: Any) -> set[str]:

@@ -113,6 +113,11 @@ def is_durable(channel: str) -> bool:
     return channel_rules.options_of(channel, serving.config()).durable
 
 
+def is_map(channel: str) -> bool:
+    """Return whether a channel keeps an entry for each row; `is_guarded` holds for its name."""
+    return bool(channel_rules.options_of(channel, serving.config()).map)
+
+
 def may_be_durable(pattern: ChannelPattern) -> bool:
     """Return whether a channel of a pattern may be durable."""
     try:

@@ -89,4 +89,24 @@ def _channels(feed: LiveFeed) -> Iterator[tuple[ChannelPattern, ChannelOptions, 
             yield each, options, report.config
 
 
-CHECKS = (check_may_view, check_ways_around)
+def check_maps(**_: Any) -> list[CheckMessage]:
+    """E057: rows of a live model are entries of a map that forgets them, or shows no data."""
+    return [
+        checks.Error(
+            f"{feed.name}: {each.text!r} is a map: {problem}.", hint=hint, id="realtime.E057"
+        )
+        for feed in feeds.all()
+        for each, options, _ in _channels(feed)
+        if options.map
+        for problem, hint in _map_problems(feed, options)
+    ]
+
+
+def _map_problems(feed: LiveFeed, options: ChannelOptions) -> Iterator[tuple[str, str]]:
+    if options.map != "persistent":
+        yield "its rows expire", 'Set the option map of the namespace to "persistent".'
+    if feed.kind.only_ids:
+        yield "its rows have no data", "Give the feed fields, a serializer or a fragment."
+
+
+CHECKS = (check_may_view, check_ways_around, check_maps)

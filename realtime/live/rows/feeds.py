@@ -24,6 +24,7 @@ from django.db import DatabaseError
 from django.db.models import Model, QuerySet
 from django.utils import timezone, translation
 
+from realtime.cluster.member import NOTHING
 from realtime.hooks.site_values import to_payload
 from realtime.live.html import render
 from realtime.live.rows.channels import ChannelPattern, pattern_of
@@ -107,22 +108,35 @@ class LiveFeed:
     def put(self, row: Any, *, can_fail: bool = False) -> Payload:
         """Return the publication of a row as it is.
 
-        Where it cannot be made, the page is told that there is a change, and gets the block again.
+        Where it cannot be made, the page learns that there is a change, and gets the block again.
 
         Args:
             row: the row.
             can_fail: a failure of the database is raised: the transaction is broken by it.
         """
-        message: dict[str, Any] = {"op": "put", "key": str(row.pk)}
+        message = {"op": "put", "key": str(row.pk)}
+        made = self._payload(row, lambda: message | self._shown(row), can_fail)
+        return to_payload(message) if made is None else made
+
+    def entry(self, row: Any, *, can_fail: bool = False) -> Payload:
+        """Return the data of a row in a map: null where they cannot be made. Args: as `put`."""
+
+        def shown() -> Any:
+            data = self._shown(row)
+            return data if "html" in data else data.get("data")
+
+        return self._payload(row, shown, can_fail) or NOTHING
+
+    def _payload(self, row: Any, make: Callable[[], Any], can_fail: bool) -> Payload | None:
         try:
             # of the site, not of the visitor who changed the row: other visitors read it
             with translation.override(settings.LANGUAGE_CODE), timezone.override(None):
-                return to_payload(message | self._shown(row))
+                return to_payload(make())
         except Exception as error:
             if can_fail and isinstance(error, DatabaseError):
                 raise
-            logger.exception("%s cannot publish what %r shows", self.name, message["key"])
-            return to_payload(message)
+            logger.exception("%s cannot publish what %r shows", self.name, str(row.pk))
+            return None
 
     def _shown(self, row: Any) -> dict[str, Any]:
         kind = self.kind

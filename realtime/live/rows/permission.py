@@ -17,6 +17,8 @@ from realtime.hooks.answers import Allowed
 from realtime.hooks.registry import registry
 from realtime.hooks.requests import SubscribeRequest
 from realtime.hooks.site_values import user_id
+from realtime.live.rows import filling
+from realtime.live.rows.channels import ChannelPattern
 from realtime.live.rows.feeds import LiveFeed, feeds
 from realtime.serving import serving
 
@@ -26,6 +28,8 @@ after a restart, are not asked about together for ever."""
 
 Names = Mapping[str, str]
 """Name in a pattern → its text in the channel."""
+
+Matches = Sequence[tuple[LiveFeed, ChannelPattern, Names]]
 
 
 def guard(feed: LiveFeed) -> None:
@@ -48,11 +52,18 @@ def decide(request: SubscribeRequest) -> Any:
     ]
     if not matches or not all(each.may_be_of_row(names) for _, each, names in matches):
         return False
-    found = [(feed, names) for feed, _, names in matches]
-    allowed = Allowed(ttl=_ttl(min(feed.kind.recheck for feed, _ in found)))
-    if any(iscoroutinefunction(feed.kind.may_view) for feed, _ in found):
-        return _adecide(request, found, allowed)
-    return allowed if all(_allows(feed, request, names) for feed, names in found) else False
+    allowed = Allowed(ttl=_ttl(min(feed.kind.recheck for feed, _, _ in matches)))
+    if any(iscoroutinefunction(feed.kind.may_view) for feed, _, _ in matches):
+        return _adecide(request, matches, allowed)
+    if not all(_allows(feed, request, names) for feed, _, names in matches):
+        return False
+    _fill(request, matches)
+    return allowed
+
+
+def _fill(request: SubscribeRequest, matches: Matches) -> None:
+    for feed, pattern, _ in matches:
+        filling.fill(request.channel, feed, pattern)
 
 
 def _allows(feed: LiveFeed, request: SubscribeRequest, names: Names) -> bool:
@@ -61,10 +72,8 @@ def _allows(feed: LiveFeed, request: SubscribeRequest, names: Names) -> bool:
     return may_view is not None and bool(may_view(request, **names))
 
 
-async def _adecide(
-    request: SubscribeRequest, found: Sequence[tuple[LiveFeed, Names]], allowed: Allowed
-) -> Allowed | bool:
-    for feed, names in found:
+async def _adecide(request: SubscribeRequest, matches: Matches, allowed: Allowed) -> Allowed | bool:
+    for feed, _, names in matches:
         may_view = feed.kind.may_view
         if may_view is not None and iscoroutinefunction(may_view):
             is_allowed = bool(await may_view(request, **names))
@@ -72,6 +81,7 @@ async def _adecide(
             is_allowed = await sync_to_async(_allows)(feed, request, names)
         if not is_allowed:
             return False
+    await sync_to_async(_fill)(request, matches)
     return allowed
 
 

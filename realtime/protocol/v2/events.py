@@ -147,10 +147,15 @@ class Positions:
 
     def __init__(self, positions: Mapping[ChannelName, StreamPosition]) -> None:
         """`positions`: where the listener begins, in the channels that it can recover."""
-        self._epochs = {channel: position.epoch for channel, position in positions.items()}
-        self._entries = {
-            channel: event_ids.entry(channel, position) for channel, position in positions.items()
-        }
+        self._epochs: dict[ChannelName, str] = {}
+        self._entries: dict[ChannelName, str] = {}
+        self.begin(positions)
+
+    def begin(self, positions: Mapping[ChannelName, StreamPosition]) -> None:
+        """Add channels, and where the listener begins in them."""
+        for channel, position in positions.items():
+            self._epochs[channel] = position.epoch
+            self._entries[channel] = event_ids.entry(channel, position)
 
     def move(self, channel: ChannelName, offset: int | None) -> bool:
         """Note that the listener has an event of a channel.

@@ -234,6 +234,12 @@ const RELOAD_INTERVAL = 60_000;
  * @property {GetSubscriptionToken} [getToken] instead of the client's `getChannelToken`
  * @property {Position} [since] recover the publications after this position
  * @property {any} [data]
+ * @property {Flow} [flow] for modules of this package: several commands subscribe
+ *
+ * @callback Flow called before the first command, and after each reply
+ * @param {RealtimeError | null} [error]
+ * @param {any} [result]
+ * @returns {object | void} params that the next command changes; none: the reply is the last one
  *
  * @typedef {object} PageOptions
  * @property {(publication: Publication) => void} publish gets what the state does not have, in order
@@ -661,10 +667,10 @@ export class Client extends ChannelEmitter {
     };
   }
 
-  /** @param {string} channel @param {any} data @returns {Promise<void>} */
-  async publish(channel, data) {
+  /** @param {string} channel @param {any} data @param {object} [more] params @returns {Promise<void>} */
+  async publish(channel, data, more) {
     if (data === undefined) throw new TypeError("data must not be undefined");
-    await this.#request(METHOD.publish, { channel: checked(channel), data });
+    await this.#request(METHOD.publish, { channel: checked(channel), data, ...more });
   }
 
   /** Returns the subscribers, by client ID. @param {string} channel */
@@ -856,7 +862,7 @@ export class Client extends ChannelEmitter {
     try {
       token = await within(() => this._options.getToken?.(), this._options.timeouts.token);
     } catch (cause) {
-      if (life === this.#life) onFailure(tokenFailed(cause));
+      if (life === this.#life) onFailure(siteFailed(TOKEN, cause));
       return false;
     }
     if (life !== this.#life) return false;
@@ -1347,23 +1353,28 @@ export class Subscription extends ChannelEmitter {
   async _start() {
     const request = (this.#request = {});
     const { channel } = this;
-    const params = { channel, data: this.#options.data, ...recovery(this.#stream.position) };
+    const { data, flow } = this.#options;
+    /** @type {{ [name: string]: any, token?: string | null }} */
+    const params = { channel, data, ...recovery(this.#stream.position), ...flow?.() };
     if (this.#hasToken) {
       try {
-        const token = await this.#token();
+        params.token = await this.#token();
         if (request !== this.#request) return;
-        if (!token) this.#refused(denied(channel));
-        else Object.assign(params, { token });
+        if (!params.token) return this.#refused(denied(channel));
       } catch (cause) {
-        this.#retry(request, tokenFailed(cause, channel), () => this._start());
+        return this.#retry(request, siteFailed(TOKEN, cause, channel), () => this._start());
       }
-      if (!("token" in params)) return;
     }
-    this.#client._command(METHOD.subscribe, params, (error, result) => {
-      if (request !== this.#request) return;
-      if (error) this.#failed(request, error);
-      else this.#subscribed(result);
-    });
+    /** @param {object} asked */
+    const ask = (asked) =>
+      this.#client._command(METHOD.subscribe, asked, (error, result) => {
+        if (request !== this.#request) return;
+        const next = flow?.(error, result);
+        if (next) ask({ ...params, ...next });
+        else if (error) this.#failed(request, error);
+        else this.#subscribed(result);
+      });
+    ask(params);
   }
 
   /**
@@ -1449,11 +1460,12 @@ export class Subscription extends ChannelEmitter {
   /** @param {object} request @param {RealtimeError} error */
   #failed(request, error) {
     error.channel = this.channel;
+    const lose = () => this.#client._lose(advice(error.message));
     if (error.code === TIMEOUT) {
-      this.#client._lose(advice(error.message));
+      lose();
     } else if (error.code === INTERNAL) {
       // the protocol demands a new connection; the delay spares the other channels
-      this.#retry(request, error, () => this.#client._lose(advice(error.message)));
+      this.#retry(request, error, lose);
     } else if (EXPIRED_TOKEN.includes(error.code) && this.#hasToken) {
       this.#retry(request, error, () => this._start());
     } else {
@@ -1505,7 +1517,7 @@ export class Subscription extends ChannelEmitter {
     try {
       token = await this.#token();
     } catch (cause) {
-      this.#retry(request, tokenFailed(cause, channel), again);
+      this.#retry(request, siteFailed(TOKEN, cause, channel), again);
       return;
     }
     if (request !== this.#request) return;
@@ -1790,8 +1802,7 @@ class Stream {
     );
     // with seq and gen instead of offset, the server sends the newest one first
     publications.sort((a, b) => (a.offset ?? 0) - (b.offset ?? 0));
-    const recovered = result.recovered === true;
-    return { channel, isResubscribe, recoverable, recovered, publications };
+    return { channel, isResubscribe, recoverable, recovered: result.recovered === true, publications };
   }
 
   /** End with the connection; returns whether the channel was subscribed. */
@@ -1808,10 +1819,12 @@ class Stream {
    * @returns {"next" | "seen" | "gap"}
    */
   follow({ offset }) {
-    if (!this.position || !offset) return "next";
-    const distance = offset - this.position.offset;
-    if (distance === 1) this.position = { ...this.position, offset };
-    return distance === 1 ? "next" : distance < 1 ? "seen" : "gap";
+    if (this.position && offset) {
+      const distance = offset - this.position.offset;
+      if (distance !== 1) return distance < 1 ? "seen" : "gap";
+      this.position = { ...this.position, offset };
+    }
+    return "next";
   }
 }
 
@@ -2097,7 +2110,7 @@ function untilRefresh(ttl = 0) {
 
 /** Refuse an empty name, for which the server would disconnect. @param {string} channel */
 function checked(channel) {
-  if (typeof channel !== "string" || !channel) throw new TypeError("channel must be a non-empty string");
+  if (typeof channel !== "string" || !channel) throw new TypeError("channel must not be empty");
   return channel;
 }
 
@@ -2149,11 +2162,6 @@ function disconnected(reason = "disconnected") {
 /** @param {string} channel */
 function denied(channel) {
   return new RealtimeError(PERMISSION_DENIED, "permission denied", { channel });
-}
-
-/** @param {unknown} cause @param {string} [channel] */
-function tokenFailed(cause, channel) {
-  return siteFailed(TOKEN, cause, channel);
 }
 
 /** A function of the application failed. It is called again.

@@ -22,7 +22,7 @@ from tests.server import ROOT
 
 PACKAGE = ROOT / "packages/javascript"
 SOURCES = ROOT / "realtime/static/realtime"
-MODULES = ("answers", "client", "fragments", "inspect", "live")
+MODULES = ("answers", "client", "fragments", "inspect", "live", "maps")
 LARGEST = 8 * 1024
 """Bytes after gzip."""
 LARGEST_OF_BLOCKS = 5 * 1024
@@ -59,7 +59,7 @@ def check_types(directory: Path, tmp_path: Path, end: str = "d.ts", **more: obje
     [[path]] = options["paths"].values()
     assert path.endswith("/realtime/static/realtime/client.d.ts")
     modules = {"realtime": "client"} | {
-        f"realtime/{name}": name for name in ("answers", "inspect", "live")
+        f"realtime/{name}": name for name in ("answers", "inspect", "live", "maps")
     }
     paths = {name: [f"{directory / module}.{end}"] for name, module in modules.items()}
     options |= STRICTER | {"paths": paths, "noEmit": True, "types": []} | more
@@ -123,6 +123,7 @@ def test_minified_module_is_stored_with_a_hash(built: Path, tmp_path: Path) -> N
         ("client", "ChannelHandle"),
         ("inspect", "inspect"),
         ("live", "liveClient"),
+        ("maps", "map"),
     ],
 )
 def test_minified_module_exports_the_names_of_the_source(built: Path, name: str, one: str) -> None:

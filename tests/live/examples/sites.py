@@ -13,7 +13,7 @@ from tests.processes import run_python
 from tests.server import ROOT, ListeningProcess, wait_until
 
 EXAMPLES = ROOT / "examples"
-NAMES = ("assistant", "chat", "cursor", "dashboard", "notifications", "todo")
+NAMES = ("assistant", "chat", "cursor", "dashboard", "notifications", "seats", "todo")
 LEFT_OUT = shutil.ignore_patterns("__pycache__", "db.sqlite3*")
 
 

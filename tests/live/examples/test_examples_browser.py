@@ -291,6 +291,30 @@ def test_cursors_come_move_and_go(servers: Mapping[str, ListeningProcess], brows
     assert len(one.texts("#people li")) == 1
 
 
+# seats
+
+
+def test_seat_is_taken_once_and_cursors_go(
+    servers: Mapping[str, ListeningProcess], browser: Chrome
+) -> None:
+    one = Window(browser, servers["seats"].address, first=True)
+    one.click("button[value=A1]")
+    one.until("button.mine b", "A1")
+    other = Window(browser, servers["seats"].address)
+    other.until("button.taken b", "A1")
+    other.click("button[value=A1]")
+    other.click("button[value=B2]")
+    other.until("button.mine b", "B2")
+    ActionChains(browser).move_to_element(browser.find_element(By.ID, "room")).perform()
+    one.until("button.taken b", "B2")
+    one.until_true(lambda: len(one.texts(".cursor")) == 1, "the cursor of the other visitor")
+
+    other.close()
+    one.until_true(lambda: not one.texts(".cursor"), "no cursor of a window that is closed")
+    one.click("button[value=A1]")
+    one.until_true(lambda: not one.texts("button.mine"), "the seat is free")
+
+
 # assistant
 
 
