@@ -32,6 +32,7 @@ from realtime.answers import forms, rows, stream
 from realtime.answers.models import Answer, Status
 from realtime.answers.producer import LOOK, TICK, Producer
 from realtime.cluster.member import Member
+from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable, Error, NotServing
 from realtime.hooks.runner import own_connections
 from realtime.metrics import Outage
@@ -101,22 +102,17 @@ class AnswerFlusher:
         if own is not None and status == Status.COMPLETE:
             status, error = forms.status_of(own), forms.error_of(own)
         try:
-            producer.wait_until_idle()
-        finally:
-            with self._lock:
-                self._producers.discard(producer)
-        try:
-            chunks = producer.publish_end(status)
-            if chunks is None:
-                rows.end(row, status, error)
-            else:
-                rows.settle(row, status, chunks, error)
+            rows.settle(row, status, error, producer.end(status))
+            rows.promote(row.channel)
         except (EngineUnavailable, NotServing):
             self._leave(row, error or "the engine was away at the end")
             raise
         except DatabaseError:
             self._leave(row, error)
             raise
+        finally:
+            with self._lock:
+                self._producers.discard(producer)
 
     def _leave(self, row: Answer, error: str) -> None:
         """Have the sweeper end a row: now, or when the database is back."""
@@ -138,7 +134,6 @@ class AnswerFlusher:
             began = time.monotonic()
             try:
                 self._tick(producers, began)
-                self._outage = Outage()
             except Exception as error:  # a defect here must not end every answer untold
                 is_known = isinstance(error, EngineUnavailable | NotServing | Error)
                 if self._outage.begins():
@@ -160,7 +155,8 @@ class AnswerFlusher:
         if ready:
             outcomes = stream.publish([new for _, new in ready])
             for (producer, _), outcome in zip(ready, outcomes, strict=True):
-                producer.published(outcome, time.monotonic())
+                if isinstance(outcome, Published):
+                    producer.published(outcome)
         if silent := [each for each in producers if each.is_silent(now)]:
             channels = [each.row.own_channel for each in silent]
             tops = serving.call(partial(operations.positions, channels=channels))

@@ -100,9 +100,8 @@ def publish_end(
     """
     form = row.of_form
     begun = chunks or forms.begin(form, str(row.pk), row.channel)
-    ending = forms.ending(form, status, begun, metadata)
-    if own is not None and forms.status_of(own) == status:
-        ending = [own]
+    is_own = own is not None and forms.status_of(own) == status
+    ending = [own] if is_own else forms.ending(form, status, begun, metadata)
     last = [*begun[len(chunks) :], *forms.closing(begun), *ending]
     data = forms.end_data_of(form, last, status, metadata)
     try:
@@ -132,7 +131,7 @@ def end(row: Answer, status: str) -> tuple[str, list[Any]]:
 def _read(row: Answer) -> tuple[list[Any], Position, str | None]:
     """Return an answer: its chunks, joined, their position, and the status if it has ended."""
     try:
-        result = _history(row, Position(row.position, row.epoch) if row.epoch else None)
+        result = _history(row, row.saved)
     except UnrecoverablePosition:  # the engine lost the stream; what it has now is all there is
         result = _history(row, None)
     chunks, ended = row.chunks(), None
