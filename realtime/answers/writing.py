@@ -17,7 +17,7 @@ from django.db import transaction
 from realtime.answers import flusher as flushing
 from realtime.answers import rows
 from realtime.answers.models import Answer, Status, answers, database
-from realtime.answers.producer import Producer, Stopped
+from realtime.answers.producer import AnswerFailed, Producer, Stopped
 
 TURN = 0.25
 """Seconds between looks whether the turn of an answer that waits has come."""
@@ -72,13 +72,16 @@ class _Writing:
 
     def _end(self, error: BaseException | None) -> bool:
         """End the answer. Return whether the error stays in the block."""
+        failure = error or self._producer.error  # the last words may be lost
         status, reason = Status.COMPLETE, ""
-        if isinstance(error, Stopped):
+        if isinstance(failure, Stopped):
             status = Status.STOPPED
-        elif error is not None:
-            status = Status.FAILED if isinstance(error, Exception) else Status.INTERRUPTED
-            reason = f"{type(error).__name__}: {error}"
+        elif failure is not None:
+            status = Status.FAILED if isinstance(failure, Exception) else Status.INTERRUPTED
+            reason = f"{type(failure).__name__}: {failure}"
         flushing.flusher.end(self._producer, status, reason)
+        if error is None and isinstance(failure, AnswerFailed):
+            raise failure
         return isinstance(error, Stopped)
 
 
@@ -90,6 +93,7 @@ class answer(_Writing):  # noqa: N801
 
     Raises:
         Stopped: the answer has ended before it began.
+        AnswerFailed: the engine was away for a minute, and the text is not whole.
         Busy: another answer is under way.
         LookupError: there is no such answer, or another process writes it.
         RuntimeError: a transaction is under way.

@@ -116,6 +116,30 @@ def test_engine_that_is_away_for_too_long_fails_the_answer(
     assert row.text.startswith("before ")
 
 
+def test_answer_that_lost_its_last_words_is_not_complete(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "AWAY", 2 * READ_TIMEOUT)
+    row = begin(channel(), form="text")
+
+    def write() -> None:
+        with answer(id=row.pk) as a:
+            a.write("before ")
+            wait_until(lambda: data(row.own_channel))
+            redis.freeze()
+            a.write("after")
+            wait_until(lambda: a.stopped)
+            redis.resume()
+            wait_until(lambda: data(row.own_channel))
+
+    with pytest.raises(AnswerFailed):
+        write()
+
+    row.refresh_from_db()
+    assert row.status == Status.FAILED
+    assert row.error.startswith("AnswerFailed")
+
+
 def test_end_waits_for_an_engine_that_is_away_for_a_moment(redis: RedisServer) -> None:
     row = begin(channel(), form="text")
     with answer(id=row.pk) as a:
