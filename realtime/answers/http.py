@@ -13,7 +13,6 @@ Django, sends the stream in its place: after the view, with no thread and no dat
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from functools import partial
@@ -44,8 +43,6 @@ from realtime.transports.asgi import Exchange
 from realtime.transports.handover import HANDOVER, Handover
 from realtime.transports.streaming.request import STREAM_HEADERS
 from realtime.transports.streaming.transport import connection_of
-
-logger = logging.getLogger("realtime.answers")
 
 PING = 15.0
 """Seconds between comments, which keep proxies from closing the response."""
@@ -179,11 +176,6 @@ class AnswerEvents:
             events[-1] = id_line(event_id) + events[-1]
         return b"".join(b"%b\n" % event for event in events)
 
-    def lost(self) -> bytes:
-        """Return the last event for a reader who missed a part for good."""
-        chunks = () if self._is_text else forms.ending(self.row.of_form, LOST, ())
-        return self.of(chunks, end=LOST)
-
 
 async def _serve(events: AnswerEvents, since: Position | None, exchange: Exchange) -> None:
     """Send the body of the response: the stream."""
@@ -237,9 +229,9 @@ async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerato
                 return
     except (PublicationsLost, errors.UnrecoverablePosition):
         if not part:  # otherwise the reader comes back, and may recover
-            yield events.lost()
-    except (errors.EngineUnavailable, errors.NotServing) as error:
-        logger.debug("A reader of answer %s has to come back: %s", row.pk, error)
+            yield events.of(forms.ending(row.of_form, LOST, ()), end=LOST)
+    except (errors.EngineUnavailable, errors.NotServing):
+        pass  # the reader comes back
 
 
 def position_of(text: str) -> Position | None:
