@@ -125,9 +125,8 @@ class AnswerFlusher:
 
     def is_alive(self, producer: str) -> bool:
         """Return whether the process with this ID writes answers; raises EngineUnavailable."""
-        if producer == self.uid:
-            return True
-        return bool(serving.call(partial(_owner, name=lease_of(producer))))
+        owner = partial(_owner, name=lease_of(producer))
+        return producer == self.uid or bool(serving.call(owner))
 
     def _run(self) -> None:
         while (producers := self._begun()) is not None:
@@ -161,7 +160,7 @@ class AnswerFlusher:
             channels = [each.row.own_channel for each in silent]
             tops = serving.call(partial(operations.positions, channels=channels))
             for producer, top in zip(silent, tops, strict=True):
-                producer.looked(top.offset, time.monotonic())
+                producer.looked(top, time.monotonic())
         saving = [each for each in producers if each.wants_saving]
         if (saving or self._left) and not self._saver.is_alive():
             self._saver = threading.Thread(target=self._save, args=(saving,), daemon=True)

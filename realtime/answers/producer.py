@@ -229,7 +229,7 @@ class Producer:
             return self._under_way
 
     def published(self, outcome: Published) -> None:
-        """Take what became of the publication that is under way."""
+        """Take what became of the publication that is under way, or of the last one."""
         if not outcome.kept and self._has_ended_elsewhere():
             return
         with self._lock:
@@ -243,11 +243,10 @@ class Producer:
         """Return whether it is time to look if the answer has ended elsewhere."""
         return self.error is None and self._under_way is None and now - self._looked >= LOOK
 
-    def looked(self, offset: int, now: float) -> None:
-        """Take the offset of the last publication in the channel."""
+    def looked(self, top: StreamPosition, now: float) -> None:
+        """Take the position of the last publication in the channel, which may be of another."""
         self._looked = now
-        if offset > self._position.offset:
-            self._has_ended_elsewhere()
+        self.published(Published(top, kept=top == self._position))
 
     def _has_ended_elsewhere(self) -> bool:
         """Return whether the answer has ended; then the producer stops.

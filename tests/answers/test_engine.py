@@ -65,6 +65,30 @@ def test_text_that_the_engine_lost_is_in_the_row(redis: RedisServer, status: str
     assert (row.status, row.text) == (status, "before after last")
 
 
+def test_silent_producer_learns_of_a_stop_after_the_engine_lost_its_text(
+    redis: RedisServer,
+) -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("before")
+        wait_until(lambda: data(row.own_channel))
+        redis.restart(empty=True)
+        end(row, Status.STOPPED)
+        wait_until(lambda: a.stopped)
+
+
+def test_text_that_the_engine_lost_is_in_the_row_of_a_silent_producer(redis: RedisServer) -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("before")
+        wait_until(lambda: data(row.own_channel))
+        redis.restart(empty=True)
+        wait_until(lambda: text(row) == "before")
+        a.write(" after")
+    row.refresh_from_db()
+    assert (row.status, row.text) == (Status.COMPLETE, "before after")
+
+
 def test_long_answer_is_saved_while_it_is_written(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
