@@ -16,7 +16,7 @@ import asyncio
 from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
@@ -49,6 +49,9 @@ PING = 15.0
 MAX_BACKLOG = 256 * 1024
 """Bytes that a reader has not taken, after which the stream waits for it."""
 DRAIN = 0.05
+
+Check: TypeAlias = Callable[[Answer, Request], None]
+Respond: TypeAlias = Callable[[], HttpResponse]
 
 LOST = "lost"
 """In place of a status: the reader missed a part for good, and has to load the answer anew."""
@@ -125,12 +128,7 @@ def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
     return _if_allowed(permission.check_stop, request, row, respond)
 
 
-def _if_allowed(
-    check: Callable[[Answer, Request], None],
-    request: HttpRequest,
-    row: Answer,
-    respond: Callable[[], HttpResponse],
-) -> HttpResponse:
+def _if_allowed(check: Check, request: HttpRequest, row: Answer, respond: Respond) -> HttpResponse:
     """Respond to a visitor who passes a check."""
     user = user_id(page_config.visitor(request) or "")
     handshake = page_config.handshake(request, sources.current())
@@ -152,11 +150,12 @@ class AnswerEvents:
         self._quoted: Callable[[str], str] = escape if as_html else str
 
     def of(
-        self, chunks: Iterable[Any], position: Position | None = None, end: str | None = None
+        self, chunks: Iterable[Any], at: Position | None = None, end: str | None = None
     ) -> bytes:
-        """Return the events of chunks; the last event has the ID of the position, or of the end.
+        """Return the events of chunks; the last event has an ID.
 
         Args:
+            at: the position of the chunks.
             end: the status, if nothing follows.
         """
         if self._is_text:
@@ -164,7 +163,7 @@ class AnswerEvents:
             events = [text_lines(self._quoted(text))] if text else []
         else:
             events = [b"data: %b\n" % msgspec.json.encode(chunk) for chunk in chunks]
-        event_id = f"{position.offset}.{position.epoch}" if position is not None else ""
+        event_id = f"{at.offset}.{at.epoch}" if at is not None else ""
         if end is not None:
             event_id = OVER
             if self._is_text or self.row.form == "events":

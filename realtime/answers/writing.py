@@ -26,13 +26,7 @@ TURNS = 1200
 
 
 class _Writing:
-    def __init__(
-        self,
-        channel: str = "",
-        *,
-        id: Any = None,  # noqa: A002
-        **options: Any,
-    ) -> None:
+    def __init__(self, channel: str = "", *, id: Any = None, **options: Any) -> None:  # noqa: A002
         """
         Args:
             channel: begin an answer in this channel, with the `options` of `begin`.
