@@ -1,10 +1,13 @@
 """Producers: what writes an answer.
 
-    begun ──write, send──► begun ──leave the block──► complete, stopped or failed
+    begun ──leave the block──► left ──the last chunk is kept──► complete, stopped or failed
+      │                          └──`END_TIMEOUT` is over──► the sweeper ends the answer
       └── the answer has ended elsewhere ──► ended: writes raise `Stopped`, the token fires
 
-Chunks that were written are in the channel before the end is; those that came after an end from
-elsewhere are in none.
+Invariants:
+- Only a producer that has begun takes chunks; one that was left publishes those that wait.
+- Chunks that were written are in the channel before the end is; those that came after an end from
+  elsewhere are in none.
 """
 
 from __future__ import annotations

@@ -140,6 +140,32 @@ def test_engine_that_is_away_for_too_long_fails_the_answer(
     assert row.text.startswith("before ")
 
 
+def test_block_that_is_left_while_the_engine_is_away_raises(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "END_TIMEOUT", READ_TIMEOUT)
+    row = begin(channel(), form="text")
+
+    def write() -> None:
+        with answer(id=row.pk) as a:
+            a.write("before ")
+            wait_until(lambda: data(row.own_channel))
+            redis.freeze()
+            a.write("after")
+
+    def was_swept() -> bool:
+        AnswerSweeper().sweep()
+        return text(row) != ""
+
+    with pytest.raises(EngineUnavailable):
+        write()
+    redis.resume()
+    wait_until(was_swept)
+    row.refresh_from_db()
+    assert row.status == Status.FAILED
+    assert row.text.startswith("before ")
+
+
 def test_answer_that_lost_its_last_words_is_not_complete(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
