@@ -17,7 +17,6 @@ class AnswersConfig(parts.Part):
     name = "realtime.answers"
     label = "realtime_answers"
     verbose_name = "Realtime: answers of language models"
-    default_auto_field = "django.db.models.BigAutoField"
 
     def ready(self) -> None:
         """Add namespace, permission, methods and sweeper to the service, and the check."""

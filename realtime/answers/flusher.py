@@ -32,6 +32,7 @@ from realtime.answers import forms, rows, stream
 from realtime.answers.models import Answer, Status
 from realtime.answers.producer import LOOK, TICK, Producer
 from realtime.cluster.member import Member
+from realtime.engine.base import Published
 from realtime.errors import EngineUnavailable, Error, NotServing
 from realtime.hooks.runner import own_connections
 from realtime.metrics import Outage
@@ -101,22 +102,17 @@ class AnswerFlusher:
         if own is not None and status == Status.COMPLETE:
             status, error = forms.status_of(own), forms.error_of(own)
         try:
-            producer.wait_until_idle()
-        finally:
-            with self._lock:
-                self._producers.discard(producer)
-        try:
-            chunks = producer.publish_end(status)
-            if chunks is None:
-                rows.end(row, status, error)
-            else:
-                rows.settle(row, status, chunks, error)
+            rows.settle(row, status, error, producer.end(status))
+            rows.promote(row.channel)
         except (EngineUnavailable, NotServing):
             self._leave(row, error or "the engine was away at the end")
             raise
         except DatabaseError:
             self._leave(row, error)
             raise
+        finally:
+            with self._lock:
+                self._producers.discard(producer)
 
     def _leave(self, row: Answer, error: str) -> None:
         """Have the sweeper end a row: now, or when the database is back."""
@@ -129,16 +125,14 @@ class AnswerFlusher:
 
     def is_alive(self, producer: str) -> bool:
         """Return whether the process with this ID writes answers; raises EngineUnavailable."""
-        if producer == self.uid:
-            return True
-        return bool(serving.call(partial(_owner, name=lease_of(producer))))
+        owner = partial(_owner, name=lease_of(producer))
+        return producer == self.uid or bool(serving.call(owner))
 
     def _run(self) -> None:
         while (producers := self._begun()) is not None:
             began = time.monotonic()
             try:
                 self._tick(producers, began)
-                self._outage = Outage()
             except Exception as error:  # a defect here must not end every answer untold
                 is_known = isinstance(error, EngineUnavailable | NotServing | Error)
                 if self._outage.begins():
@@ -160,12 +154,13 @@ class AnswerFlusher:
         if ready:
             outcomes = stream.publish([new for _, new in ready])
             for (producer, _), outcome in zip(ready, outcomes, strict=True):
-                producer.published(outcome, time.monotonic())
+                if isinstance(outcome, Published):
+                    producer.published(outcome)
         if silent := [each for each in producers if each.is_silent(now)]:
             channels = [each.row.own_channel for each in silent]
             tops = serving.call(partial(operations.positions, channels=channels))
             for producer, top in zip(silent, tops, strict=True):
-                producer.looked(top.offset, time.monotonic())
+                producer.looked(top, time.monotonic())
         saving = [each for each in producers if each.wants_saving]
         if (saving or self._left) and not self._saver.is_alive():
             self._saver = threading.Thread(target=self._save, args=(saving,), daemon=True)

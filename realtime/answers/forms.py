@@ -61,8 +61,8 @@ class Form(NamedTuple):
     """One form. Without a `text`, its publications are no arrays."""
 
     name: str
-    starts: str = ""
-    """The type of the first chunk; "" where none is needed."""
+    begins: Mapping[str, str] = {}
+    """The first chunk, with places for the ID and the channel of the answer."""
     ends: tuple[str, ...] = ()
     """The types of chunks that end an answer: the site's own, if it has one."""
     opens: Mapping[str, str] = {}
@@ -75,11 +75,16 @@ class Form(NamedTuple):
 
 FORMS: Mapping[str, Form] = {
     "ui": Form(
-        "ui", "start", ("finish", "abort", "error"), {"type": "text-start"}, "text-delta", "id"
+        "ui",
+        {"type": "start", "messageId": "{id}"},
+        ("finish", "abort", "error"),
+        {"type": "text-start"},
+        "text-delta",
+        "id",
     ),
     "ag-ui": Form(
         "ag-ui",
-        "RUN_STARTED",
+        {"type": "RUN_STARTED", "threadId": "{channel}", "runId": "{id}"},
         ("RUN_FINISHED", "RUN_ERROR"),
         {"type": "TEXT_MESSAGE_START", "role": "assistant"},
         "TEXT_MESSAGE_CONTENT",
@@ -98,13 +103,9 @@ def type_of(chunk: Chunk) -> str:
 
 def begin(form: Form, answer_id: str, channel: str) -> list[Chunk]:
     """Return the chunks with which an answer begins."""
-    match form.name:
-        case "ui":
-            return [{"type": "start", "messageId": answer_id}]
-        case "ag-ui":
-            return [{"type": "RUN_STARTED", "threadId": channel, "runId": answer_id}]
-        case _:
-            return []
+    names = {"id": answer_id, "channel": channel}
+    chunk = {name: text.format_map(names) for name, text in form.begins.items()}
+    return [chunk] if chunk else []
 
 
 def words(form: Form, block: str, text: str, *, opens: bool) -> list[Chunk]:
@@ -142,24 +143,27 @@ def ending(form: Form, status: str, begun: Iterable[Chunk], metadata: Any = None
     Args:
         begun: the answer so far; its first chunk names it.
     """
-    with_metadata = metadata is not None
     match form.name, status:
         case "ui", "complete":
-            return [{"type": "finish"} | ({"messageMetadata": metadata} if with_metadata else {})]
+            return [{"type": "finish"} | _given("messageMetadata", metadata)]
         case "ui", "stopped":
             return [{"type": "abort"}]
         case "ui", _:
             return [{"type": "error", "errorText": _MESSAGES[status]}]
         case "ag-ui", "complete" | "stopped":
             outcome = "success" if status == "complete" else "cancelled"
-            started: Chunk = next((chunk for chunk in begun if type_of(chunk) == form.starts), {})
+            started: Chunk = next((each for each in begun if type_of(each) == "RUN_STARTED"), {})
             ids = {name: started.get(name, "") for name in ("threadId", "runId")}
             end = {"type": "RUN_FINISHED", **ids, "outcome": {"type": outcome}}
-            return [end | ({"result": metadata} if with_metadata else {})]
+            return [end | _given("result", metadata)]
         case "ag-ui", _:
             return [{"type": "RUN_ERROR", "message": _MESSAGES[status]}]
         case _:
             return []
+
+
+def _given(name: str, value: Any) -> dict[str, Any]:
+    return {} if value is None else {name: value}
 
 
 def status_of(chunk: Chunk) -> str:
@@ -187,9 +191,7 @@ def data_of(form: Form, chunks: Sequence[Chunk]) -> object:
 
 def end_data_of(form: Form, chunks: Sequence[Chunk], status: str, metadata: Any = None) -> object:
     """Return the data of the last publication."""
-    if form.text:
-        return list(chunks)
-    return {"end": status} if metadata is None else {"end": status, "metadata": metadata}
+    return list(chunks) if form.text else {"end": status} | _given("metadata", metadata)
 
 
 def chunks_of(form: Form, data: object) -> list[Chunk]:

@@ -13,37 +13,24 @@ Django, sends the stream in its place: after the view, with no thread and no dat
 from __future__ import annotations
 
 import asyncio
-import logging
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import aclosing
 from functools import partial
-from typing import Any
+from typing import Any, TypeAlias
 from uuid import UUID
 
 import msgspec
-from django.core.exceptions import PermissionDenied as DjangoPermissionDenied
-from django.http import (
-    Http404,
-    HttpRequest,
-    HttpResponse,
-    HttpResponseNotAllowed,
-    JsonResponse,
-)
+from django.core.exceptions import PermissionDenied
+from django.http import HttpRequest, HttpResponse, HttpResponseNotAllowed, JsonResponse
+from django.shortcuts import get_object_or_404
 from django.utils.html import escape
 from django.views.decorators.cache import never_cache
 from django.views.decorators.http import require_GET, require_POST
 
+from realtime import errors
 from realtime.answers import forms, permission, rows
-from realtime.answers.models import Answer, Status
+from realtime.answers.models import Answer, Status, answers
 from realtime.config import sources
-from realtime.errors import (
-    Disconnect,
-    EngineUnavailable,
-    Error,
-    InternalError,
-    NotServing,
-    UnrecoverablePosition,
-)
 from realtime.hooks.requests import Request
 from realtime.hooks.site_values import user_id
 from realtime.node.reader import PublicationsLost
@@ -57,13 +44,14 @@ from realtime.transports.handover import HANDOVER, Handover
 from realtime.transports.streaming.request import STREAM_HEADERS
 from realtime.transports.streaming.transport import connection_of
 
-logger = logging.getLogger("realtime.answers")
-
 PING = 15.0
 """Seconds between comments, which keep proxies from closing the response."""
 MAX_BACKLOG = 256 * 1024
 """Bytes that a reader has not taken, after which the stream waits for it."""
 DRAIN = 0.05
+
+Check: TypeAlias = Callable[[Answer, Request], None]
+Respond: TypeAlias = Callable[[], HttpResponse]
 
 LOST = "lost"
 """In place of a status: the reader missed a part for good, and has to load the answer anew."""
@@ -87,7 +75,7 @@ def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> Htt
     """
     handover: Handover | None = getattr(request, "scope", {}).get(HANDOVER)
     if handover is None:
-        raise NotServing(
+        raise errors.NotServing(
             "Answers are streamed by the ASGI server: put realtime.asgi.application in front of"
             " the site's ASGI application."
         )
@@ -97,12 +85,10 @@ def response(request: HttpRequest, row: Answer, *, as_html: bool = False) -> Htt
     if since == OVER:
         return HttpResponse(status=204)
     handover.serve = partial(_serve, AnswerEvents(row, as_html), position_of(since))
-    answer = HttpResponse(content_type="text/event-stream")
-    for name, value in STREAM_HEADERS:
-        answer[name.decode()] = value.decode()
+    headers = {name.decode(): value.decode() for name, value in STREAM_HEADERS}
     if row.form == "ui" and not as_html:
-        answer["x-vercel-ai-ui-message-stream"] = "v1"
-    return answer
+        headers["x-vercel-ai-ui-message-stream"] = "v1"
+    return HttpResponse(content_type="text/event-stream", headers=headers)
 
 
 def resume_response(request: HttpRequest, channel: str) -> HttpResponse:
@@ -118,56 +104,41 @@ def resume_response(request: HttpRequest, channel: str) -> HttpResponse:
     if not unended:
         return HttpResponse(status=204)
     row = next((each for each in unended if each.busy), unended[-1])  # others wait for this one
-    return _respond(request, row)
+    return _if_allowed(permission.check_read, request, row, lambda: response(request, row))
 
 
 @never_cache
 @require_GET
 def events(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stream an answer, to those who may read it."""
-    return _respond(request, _row(pk), as_html=request.GET.get("format") == "html")
+    row, as_html = get_object_or_404(answers(), pk=pk), request.GET.get("format") == "html"
+    respond = partial(response, request, row, as_html=as_html)
+    return _if_allowed(permission.check_read, request, row, respond)
 
 
 @never_cache
 @require_POST
 def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stop an answer, for those who may. It answers with the status that the answer has then."""
-    row = _row(pk)
+    row = get_object_or_404(answers(), pk=pk)
+
+    def respond() -> HttpResponse:
+        return JsonResponse({"status": rows.end(row, Status.STOPPED).status})
+
+    return _if_allowed(permission.check_stop, request, row, respond)
+
+
+def _if_allowed(check: Check, request: HttpRequest, row: Answer, respond: Respond) -> HttpResponse:
+    """Respond to a visitor who passes a check."""
+    user = user_id(page_config.visitor(request) or "")
+    handshake = page_config.handshake(request, sources.current())
     try:
-        permission.check_stop(row, _request_of(request))
-        row = rows.end(row, Status.STOPPED)
-    except (InternalError, EngineUnavailable):
-        return HttpResponse("The answer could not be stopped now.\n", status=503)
-    except (Error, Disconnect):
-        raise DjangoPermissionDenied from None
-    return JsonResponse({"status": row.status})
-
-
-def _respond(request: HttpRequest, row: Answer, *, as_html: bool = False) -> HttpResponse:
-    """Respond with an answer to a visitor who may read it."""
-    try:
-        permission.check_read(row, _request_of(request))
-    except InternalError:
-        return HttpResponse("The permission check failed.\n", status=500)
-    except (Error, Disconnect):
-        raise DjangoPermissionDenied from None
-    return response(request, row, as_html=as_html)
-
-
-def _row(pk: UUID) -> Answer:
-    row = rows.fetch(pk)
-    if row is None:
-        raise Http404
-    return row
-
-
-def _request_of(request: HttpRequest) -> Request:
-    """Return what hooks learn of a visitor."""
-    return Request(
-        client="",
-        user=user_id(page_config.visitor(request) or ""),
-        handshake=page_config.handshake(request, sources.current()),
-    )
+        check(row, Request(client="", user=user, handshake=handshake))
+        return respond()
+    except (errors.InternalError, errors.EngineUnavailable):
+        return HttpResponse("The answer cannot be reached now.\n", status=503)
+    except (errors.Error, errors.Disconnect):
+        raise PermissionDenied from None
 
 
 class AnswerEvents:
@@ -175,42 +146,38 @@ class AnswerEvents:
 
     def __init__(self, row: Answer, as_html: bool) -> None:
         self.row = row
-        self._as_html = as_html
+        self._is_text = as_html or row.form == "text"
+        self._quoted: Callable[[str], str] = escape if as_html else str
 
     def of(
-        self, chunks: Iterable[Any], position: Position | None = None, end: str | None = None
+        self, chunks: Iterable[Any], at: Position | None = None, end: str | None = None
     ) -> bytes:
-        """Return the events of chunks; the last event has the ID of the position, or of the end.
+        """Return the events of chunks; the last event has an ID.
 
         Args:
+            at: the position of the chunks.
             end: the status, if nothing follows.
         """
-        is_text = self._as_html or self.row.form == "text"
-        if is_text:
+        if self._is_text:
             text = forms.text_of(self.row.of_form, chunks)
-            events = [text_lines(escape(text) if self._as_html else text)] if text else []
+            events = [text_lines(self._quoted(text))] if text else []
         else:
             events = [b"data: %b\n" % msgspec.json.encode(chunk) for chunk in chunks]
+        event_id = f"{at.offset}.{at.epoch}" if at is not None else ""
         if end is not None:
-            if is_text or self.row.form == "events":
+            event_id = OVER
+            if self._is_text or self.row.form == "events":
                 events.append(b"event: end\ndata: %b\n" % end.encode())
             elif self.row.form == "ui":
                 events.append(b"data: [DONE]\n")
             events = events or [b""]
-            events[-1] = id_line(OVER) + events[-1]
-        elif events and position is not None:
-            events[-1] = id_line(f"{position.offset}.{position.epoch}") + events[-1]
+        if events and event_id:
+            events[-1] = id_line(event_id) + events[-1]
         return b"".join(b"%b\n" % event for event in events)
-
-    def lost(self) -> bytes:
-        """Return the last event for a reader who missed a part for good."""
-        is_text = self._as_html or self.row.form == "text"
-        return self.of(() if is_text else forms.ending(self.row.of_form, LOST, ()), end=LOST)
 
 
 async def _serve(events: AnswerEvents, since: Position | None, exchange: Exchange) -> None:
     """Send the body of the response: the stream."""
-    await exchange.write(b":\n\n")  # servers keep a head until there is a body
     pinging = asyncio.ensure_future(_ping(exchange))
     try:
         is_whole = await exchange.unless_gone(_send(_stream(events, since), exchange))
@@ -222,8 +189,8 @@ async def _serve(events: AnswerEvents, since: Position | None, exchange: Exchang
 
 async def _ping(exchange: Exchange) -> None:
     while True:
+        await exchange.write(b":\n\n")  # at once, for servers keep a head until there is a body
         await asyncio.sleep(PING)
-        await exchange.write(b":\n\n")
 
 
 async def _send(stream: AsyncGenerator[bytes], exchange: Exchange) -> bool:
@@ -239,34 +206,31 @@ async def _send(stream: AsyncGenerator[bytes], exchange: Exchange) -> bool:
 
 async def _stream(events: AnswerEvents, since: Position | None) -> AsyncGenerator[bytes]:
     """Yield the events of an answer: the chunks in the row, then the channel's publications."""
-    row, begin = events.row, since
-    if begin is None and row.epoch:
-        begin = Position(row.position, row.epoch)
-    part: bytes | None = None
+    row, part = events.row, b""
     try:
         if row.has_ended:
             chunks = row.chunks()
             if since is not None:
                 if row.position < 0:  # its publications have left the engine
-                    raise UnrecoverablePosition
+                    raise errors.UnrecoverablePosition
                 missed = await ahistory(row.own_channel, since=since)
                 chunks = [c for each in missed for c in forms.chunks_of(row.of_form, each["data"])]
             yield events.of(chunks, end=row.status)
             return
-        if since is None and (part := events.of(row.chunks(), begin) or None):
+        if since is None and (part := events.of(row.chunks(), row.saved)):
             yield part
-        async for publication in listen(row.own_channel, since=begin or 0):
+        async for publication in listen(row.own_channel, since=since or row.saved or 0):
             chunks = forms.chunks_of(row.of_form, publication.data)
-            end = (publication.tags or {}).get(forms.END)
+            end = publication.tags.get(forms.END)
             part = events.of(chunks, Position(publication.offset, publication.epoch), end)
             yield part
             if end:
                 return
-    except (PublicationsLost, UnrecoverablePosition):
-        if part is None:  # otherwise the reader comes back, and may recover
-            yield events.lost()
-    except (EngineUnavailable, NotServing) as error:
-        logger.debug("A reader of answer %s has to come back: %s", row.pk, error)
+    except (PublicationsLost, errors.UnrecoverablePosition):
+        if not part:  # otherwise the reader comes back, and may recover
+            yield events.of(forms.ending(row.of_form, LOST, ()), end=LOST)
+    except (errors.EngineUnavailable, errors.NotServing):
+        pass  # the reader comes back
 
 
 def position_of(text: str) -> Position | None:

@@ -27,6 +27,7 @@ from django.utils import timezone
 
 from realtime.answers import forms
 from realtime.answers.forms import Status as Status
+from realtime.server_api.arguments import Position
 
 CHANNEL = "answer:"
 """What follows is the ID of the answer: the name of its own channel."""
@@ -90,6 +91,11 @@ class Answer(models.Model):
     def of_form(self) -> forms.Form:
         """Its form."""
         return forms.FORMS[self.form]
+
+    @property
+    def saved(self) -> Position | None:
+        """The position up to which the row has its chunks; None where the row has none."""
+        return Position(self.position, self.epoch) if self.epoch else None
 
     def chunks(self) -> list[Any]:
         """Return what the row has of it, as chunks."""

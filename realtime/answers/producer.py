@@ -1,19 +1,21 @@
 """Producers: what writes an answer.
 
-    begun ──write, send──► begun ──leave the block──► complete, stopped or failed
+    begun ──leave the block──► left ──the last chunk is kept──► complete, stopped or failed
+      │                          └──`END_TIMEOUT` is over──► the sweeper ends the answer
       └── the answer has ended elsewhere ──► ended: writes raise `Stopped`, the token fires
 
-Chunks that were written are in the channel before the end is; those that came after an end from
-elsewhere are in none.
+Invariants:
+- Only a producer that has begun takes chunks; one that was left publishes those that wait.
+- Chunks that were written are in the channel before the end is; those that came after an end from
+  elsewhere are in none.
 """
 
 from __future__ import annotations
 
-import logging
 import threading
 import time
 from collections.abc import Callable
-from contextlib import suppress
+from concurrent.futures import Future
 from typing import Any
 
 import msgspec
@@ -29,8 +31,6 @@ from realtime.errors import EngineUnavailable
 from realtime.hooks.site_values import to_payload
 from realtime.protocol.messages import StreamPosition
 from realtime.server_api.queries import Publication, history
-
-logger = logging.getLogger("realtime.answers")
 
 TICK = 0.04
 """Seconds between publications of one answer while it is young."""
@@ -62,26 +62,20 @@ class CancellationToken:
     """Fires when the answer ends elsewhere. `run_stream` of pydantic-ai takes it, too."""
 
     def __init__(self) -> None:
-        self.is_cancelled = False
+        self._fired: Future[None] = Future()
+
+    @property
+    def is_cancelled(self) -> bool:
         """Whether the producer should stop."""
-        self._callbacks: list[Callable[[], object]] = []
+        return self._fired.cancelled()
 
     def cancel(self) -> None:
         """Have the producer stop. May be called from any thread."""
-        self.is_cancelled = True
-        with suppress(IndexError):
-            while True:
-                callback = self._callbacks.pop(0)
-                try:
-                    callback()
-                except Exception:  # such as one of an event loop that is closed
-                    logger.exception("A callback of an answer that ended failed")
+        self._fired.cancel()
 
     def on_cancel(self, callback: Callable[[], object]) -> None:
         """Call this once when it fires, in the thread that notices; at once if it has."""
-        self._callbacks.append(callback)
-        if self.is_cancelled:
-            self.cancel()
+        self._fired.add_done_callback(lambda _: callback())
 
     # pydantic-ai calls its own token so
 
@@ -89,8 +83,7 @@ class CancellationToken:
         self.on_cancel(run.cancel)
 
     def _unregister(self, run: Any) -> None:
-        with suppress(ValueError):
-            self._callbacks.remove(run.cancel)
+        """Do nothing: a run that is over cannot be cancelled."""
 
 
 class Producer:
@@ -114,13 +107,14 @@ class Producer:
         self._position = StreamPosition(0, "")
         self._save_at = SAVE_AFTER
         """The version at which the row gets what there is; 0: now, for the engine has lost it."""
-        self._began = self._flushed = self._looked = time.monotonic()
+        self._began = self._looked = time.monotonic()
         self._block = ""
         """The text block that `write` opened; "": none is open."""
         self.own_end: Any = None
         """The chunk of the site that ends the answer."""
         self._metadata: Any = None
-        self._error: Exception | None = None
+        self.error: Exception | None = None
+        """What writes raise; None while they do not."""
         self._inputs_after: int | None = None
         self._max_bytes = sources.current().answers_max_size
 
@@ -129,7 +123,7 @@ class Producer:
     @property
     def stopped(self) -> bool:
         """Whether the answer has ended elsewhere."""
-        return self._error is not None
+        return self.error is not None
 
     def write(self, text: str) -> None:
         """Add text.
@@ -222,27 +216,23 @@ class Producer:
 
     def take(self, now: float) -> NewPublication | None:
         """Return what to publish now: what could not be published before, or what waits."""
-        if self._under_way is not None and now - self._flushed > AWAY:
+        if self._under_way is not None and now - self._looked > AWAY:
             self._fail(AnswerFailed(f"the engine did not answer for {AWAY:g} s"))
         with self._lock:
             interval = TICK if now - self._began < YOUNG else 2 * TICK
-            if self._under_way is None and self._waiting and now - self._flushed >= interval * 0.9:
-                self._under_way = self._next()
-                self._flushed = now
+            is_time = self.error is not None or now - self._looked >= interval * 0.9
+            if self._under_way is None and self._waiting and is_time:
+                chunks = forms.joined(self._form, self._waiting)
+                self._chunks += chunks
+                self._waiting, self._waiting_bytes = [], 0
+                self._count += 1
+                data = forms.data_of(self._form, chunks)
+                self._under_way = stream.publication(self.row, self._count, data)
+                self._looked = now
             return self._under_way
 
-    def _next(self) -> NewPublication:
-        chunks = forms.joined(self._form, self._waiting)
-        self._chunks += chunks
-        self._waiting = []
-        self._waiting_bytes = 0
-        self._count += 1
-        return stream.publication(self.row, self._count, forms.data_of(self._form, chunks))
-
-    def published(self, outcome: Published | EngineUnavailable, now: float) -> None:
-        """Take what became of the publication that is under way."""
-        if isinstance(outcome, EngineUnavailable):
-            return
+    def published(self, outcome: Published) -> None:
+        """Take what became of the publication that is under way, or of the last one."""
         if not outcome.kept and self._has_ended_elsewhere():
             return
         with self._lock:
@@ -250,18 +240,16 @@ class Producer:
             if before.epoch not in ("", self._position.epoch):
                 self._save_at = 0
             self._under_way = None
-            self._looked = now
             self._lock.notify_all()
 
     def is_silent(self, now: float) -> bool:
         """Return whether it is time to look if the answer has ended elsewhere."""
-        return self._error is None and self._under_way is None and now - self._looked >= LOOK
+        return self.error is None and self._under_way is None and now - self._looked >= LOOK
 
-    def looked(self, offset: int, now: float) -> None:
-        """Take the offset of the last publication in the channel."""
+    def looked(self, top: StreamPosition, now: float) -> None:
+        """Take the position of the last publication in the channel, which may be of another."""
         self._looked = now
-        if offset > self._position.offset:
-            self._has_ended_elsewhere()
+        self.published(Published(top, kept=top == self._position))
 
     def _has_ended_elsewhere(self) -> bool:
         """Return whether the answer has ended; then the producer stops.
@@ -276,8 +264,7 @@ class Producer:
 
     def _fail(self, error: Exception) -> None:
         with self._lock:
-            if self._error is None:
-                self._error = error
+            self.error = self.error or error
             self._under_way, self._waiting = None, []
             self._lock.notify_all()
         self.token.cancel()
@@ -285,7 +272,7 @@ class Producer:
     @property
     def wants_saving(self) -> bool:
         """Whether the row should get what there is."""
-        is_idle = self._under_way is None and self._error is None
+        is_idle = self._under_way is None and self.error is None
         return is_idle and self._count >= self._save_at
 
     def save(self) -> None:
@@ -303,44 +290,39 @@ class Producer:
             self._save_at = 0
             raise
 
-    # what ends it
+    def end(self, status: str) -> list[Any] | None:
+        """Publish the end, once no chunk waits. Writes raise from now on.
 
-    def wait_until_idle(self) -> None:
-        """Wait until no publication is under way, `END_TIMEOUT` seconds at most."""
-        with self._lock:
-            self._lock.wait_for(lambda: self._under_way is None, END_TIMEOUT)
-
-    def publish_end(self, status: str) -> list[Any] | None:
-        """Publish what waits, and the end. Return all chunks; None if it may have ended elsewhere.
+        Returns:
+            All chunks; None if the answer may have ended elsewhere.
 
         Raises:
             EngineUnavailable: the engine is away.
         """
         with self._lock:
-            if self._error is not None:
+            if self.error is not None:
                 return None
-            self._error = Stopped("the block has been left")
-        while self._under_way is not None or self._waiting:
-            with self._lock:
-                new = self._under_way or self._next()
-                self._under_way = None
-            stream.publish_one(new)
+            self.error = Stopped("the block has been left")
+            if not self._lock.wait_for(self._is_idle, END_TIMEOUT):
+                raise EngineUnavailable(f"the engine did not answer for {END_TIMEOUT:g} s")
         own, metadata = self.own_end, self._metadata
         return stream.publish_end(self.row, self._chunks, status, own=own, metadata=metadata)
+
+    def _is_idle(self) -> bool:
+        return self._under_way is None and not self._waiting
 
     # inside
 
     def _check(self) -> None:
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
 
     def _add(self, chunks: list[Any], size: int) -> None:
         if not self._chunks and not self._waiting:
             begin = forms.begin(self._form, self.id, self.channel)
-            if begin and forms.type_of(chunks[0]) == self._form.starts:
-                chunks = [begin[0] | chunks[0], *chunks[1:]]
-            else:
-                chunks = [*begin, *chunks]
+            if begin and forms.type_of(chunks[0]) == begin[0]["type"]:
+                begin, chunks = [begin[0] | chunks[0]], chunks[1:]
+            chunks = [*begin, *chunks]
         self._bytes += size
         self._waiting_bytes += size
         if self._bytes > self._max_bytes > 0:

@@ -58,14 +58,14 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
         NamespaceNotFound, BadRequest: there is no such channel.
         ValueError: there is no such form, or no such way.
     """
-    if form not in FORMS:
-        raise ValueError(f"form is one of {', '.join(FORMS)}, not {form!r}")
-    if if_busy not in IF_BUSY:
-        raise ValueError(f"if_busy is one of {', '.join(IF_BUSY)}, not {if_busy!r}")
-    owner = user_id(user)
-    row = Answer(channel=name(channel), user=owner, form=form)
+    for what, given, known in (("form", form, FORMS), ("if_busy", if_busy, IF_BUSY)):
+        if given not in known:
+            raise ValueError(f"{what} is one of {', '.join(known)}, not {given!r}")
+    row = Answer(channel=name(channel), user=user_id(user), form=form)
     check_channel(row.channel, sources.current())
-    _check_limit(owner)
+    most = sources.current().answers_per_user
+    if row.user and most and answers(user=row.user, status__in=UNENDED).count() >= most:
+        raise LimitExceeded
     row.busy = None if if_busy == "beside" else busy_key(row.channel)
     for _ in range(ATTEMPTS):
         if _is_first(lambda: row.save(using=database(), force_insert=True)):
@@ -73,18 +73,12 @@ def begin(channel: str, *, user: Any = "", form: str = "ui", if_busy: str = "ref
             return row
         other = running(channel)
         if if_busy == "refuse":
-            raise Busy(other)
+            break
         if if_busy == "queue":
             row.busy, row.status = None, Status.WAITING
         elif other is not None:
-            _end(other, Status.STOPPED, promotes=False)
-    raise Busy(running(channel))
-
-
-def _check_limit(user: str) -> None:
-    most = sources.current().answers_per_user
-    if user and most and answers(user=user, status__in=UNENDED).count() >= most:
-        raise LimitExceeded
+            settle(other, Status.STOPPED)  # its turn is for this answer
+    raise Busy(other)
 
 
 def _is_first(write: Callable[[], int | None]) -> bool:
@@ -125,14 +119,10 @@ def leave(row: Answer, error: str) -> None:
 
 def announce(row: Answer) -> None:
     """Publish the status of an answer in its channel, after the commit."""
+    data = {"answer": str(row.pk), "status": str(row.status)}
     durable = row.has_ended and serving.row_writer is not None
     try:
-        publish(
-            row.channel,
-            {"answer": str(row.pk), "status": str(row.status)},
-            durable=True if durable else None,
-            fail_silently=not durable,
-        )
+        publish(row.channel, data, durable=durable or None, fail_silently=not durable)
     except Error as error:  # the site has no such namespace any more
         logger.warning("The status of answer %s is not announced: %s", row.pk, error)
 
@@ -153,35 +143,32 @@ def end(row: Answer, status: str, error: str = "") -> Answer:
     """
     if Status(status) in UNENDED:
         raise ValueError(f"an answer does not end as {status}")
-    return _end(row, status, error)
+    row = settle(row, status, error)
+    promote(row.channel)
+    return row
 
 
-def _end(row: Answer, status: str, error: str = "", *, promotes: bool = True) -> Answer:
-    row = fetch(row.pk) or row
-    if row.has_ended:
-        return row
-    status, chunks = stream.end(row, status)
-    return settle(row, status, chunks, error, promotes=promotes)
-
-
-def settle(
-    row: Answer, status: str, chunks: list[Any], error: str = "", *, promotes: bool = True
-) -> Answer:
+def settle(row: Answer, status: str, error: str = "", chunks: list[Any] | None = None) -> Answer:
     """Write the end of an answer into its row, once, with `answer_end` in the same transaction.
 
+    Args:
+        chunks: all of them; None to end the channel first.
+
     Raises:
+        EngineUnavailable: the engine is away.
         InternalError: `answer_end` failed, and the row is as before; the sweeper tries again.
     """
+    if chunks is None:
+        row = fetch(row.pk) or row
+        if row.has_ended:
+            return row
+        status, chunks = stream.end(row, status)
+    ended = {"status": status, "error": forms.clean(error), "ended": timezone.now()}
     row.status = status
     try:
         with transaction.atomic(using=database()):
             changed = unended_one(row).update(
-                **row.content(chunks),
-                status=status,
-                error=forms.clean(error),
-                busy=None,
-                producer="",
-                ended=timezone.now(),
+                **row.content(chunks), **ended, busy=None, producer=""
             )
             found = fetch(row.pk)
             if changed and found is not None:
@@ -190,10 +177,7 @@ def settle(
     except Error:
         leave(row, error)
         raise
-    if changed:
-        if promotes:
-            promote(row.channel)
-    elif found is None:  # deleted, with its user
+    if found is None:  # deleted, with its user
         history_remove(row.own_channel)
     return found or row
 
@@ -207,11 +191,11 @@ def _call_hook(row: Answer) -> None:
 
 def promote(channel: str) -> None:
     """Let the oldest answer that waits in a channel have its turn, if none runs."""
-    waiting = (row for row in unended(channel) if row.status == Status.WAITING)
-    if (row := next(waiting, None)) is None:
+    waiting = [row for row in unended(channel) if row.status == Status.WAITING]
+    if not waiting:
         return
-    row.status, now = Status.QUEUED, timezone.now()
-    one = answers(pk=row.pk, status=Status.WAITING)
+    row, now = waiting[0], timezone.now()
+    row.status, one = Status.QUEUED, answers(pk=row.pk, status=Status.WAITING)
     if _is_first(lambda: one.update(status=row.status, busy=busy_key(channel), queued=now)):
         announce(row)
 

@@ -7,7 +7,6 @@ one does, and nothing follows it.
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from typing import Any
 
@@ -20,13 +19,11 @@ from realtime.engine.base import Published
 from realtime.engine.versions import Version
 from realtime.errors import EngineUnavailable, NoReply, UnrecoverablePosition
 from realtime.hooks.site_values import to_payload
-from realtime.protocol.messages import UINT64_MAX, HistoryResult, StreamPosition
+from realtime.protocol.messages import UINT64_MAX, StreamPosition
 from realtime.server_api import operations
 from realtime.server_api.arguments import Position, stream_position
-from realtime.server_api.queries import reading
+from realtime.server_api.queries import history, reading
 from realtime.serving import serving
-
-logger = logging.getLogger("realtime.answers")
 
 LAST = UINT64_MAX
 """The version of the last publication."""
@@ -40,13 +37,8 @@ def end_of(row: Answer) -> str | None:
     Raises:
         EngineUnavailable: the engine is away.
     """
-    for publication in _history(row, None, limit=1, reverse=True).publications:
-        return (publication.tags or {}).get(forms.END)
-    return None
-
-
-def _history(row: Answer, since: Position | None, **options: Any) -> HistoryResult:
-    return serving.call(reading(row.own_channel, since=since, **options))
+    latest = history(row.own_channel, limit=1, reverse=True)
+    return latest[0].get("tags", {}).get(forms.END) if latest else None
 
 
 def publication(
@@ -100,15 +92,13 @@ def publish_end(
     """
     form = row.of_form
     begun = chunks or forms.begin(form, str(row.pk), row.channel)
-    ending = forms.ending(form, status, begun, metadata)
-    if own is not None and forms.status_of(own) == status:
-        ending = [own]
+    is_own = own is not None and forms.status_of(own) == status
+    ending = [own] if is_own else forms.ending(form, status, begun, metadata)
     last = [*begun[len(chunks) :], *forms.closing(begun), *ending]
     data = forms.end_data_of(form, last, status, metadata)
     try:
         is_kept = publish_one(publication(row, LAST, data, status, expect))
-    except NoReply:
-        logger.info("No reply to the end of answer %s; looking whether it has ended", row.pk)
+    except NoReply:  # the engine may have taken it
         return None
     return forms.joined(form, [*chunks, *last]) if is_kept else None
 
@@ -132,9 +122,9 @@ def end(row: Answer, status: str) -> tuple[str, list[Any]]:
 def _read(row: Answer) -> tuple[list[Any], Position, str | None]:
     """Return an answer: its chunks, joined, their position, and the status if it has ended."""
     try:
-        result = _history(row, Position(row.position, row.epoch) if row.epoch else None)
+        result = serving.call(reading(row.own_channel, since=row.saved))
     except UnrecoverablePosition:  # the engine lost the stream; what it has now is all there is
-        result = _history(row, None)
+        result = serving.call(reading(row.own_channel))
     chunks, ended = row.chunks(), None
     for each in result.publications:
         chunks += forms.chunks_of(row.of_form, msgspec.json.decode(each.data.json))

@@ -15,7 +15,6 @@ import asyncio
 import logging
 import time
 from datetime import timedelta
-from functools import partial
 
 from django.db import DatabaseError, DataError, IntegrityError
 from django.utils import timezone
@@ -60,8 +59,8 @@ class AnswerSweeper:
 
     async def start(self, node: Node) -> None:
         """Look now, and every `INTERVAL` seconds."""
-        self._timers[node] = node.timers.timer(partial(self._begin, node))
-        self._begin(node)
+        timer = self._timers[node] = node.timers.timer(lambda: self._begin(node, timer))
+        self._begin(node, timer)
 
     def begin_stop(self, node: Node) -> None:
         """Look no more."""
@@ -73,25 +72,22 @@ class AnswerSweeper:
         if self._sweeping:
             await asyncio.wait(self._sweeping, timeout=STOP_TIMEOUT)
 
-    def _begin(self, node: Node) -> None:
-        task = asyncio.ensure_future(self._run(node))
+    def _begin(self, node: Node, timer: Timer) -> None:
+        task = asyncio.ensure_future(self._run(node, timer))
         self._sweeping.add(task)
         task.add_done_callback(self._sweeping.discard)
 
-    async def _run(self, node: Node) -> None:
+    async def _run(self, node: Node, timer: Timer) -> None:
         try:
             cluster = node.cluster
             if cluster is None or await cluster.claim(CLAIM, node.uid, CLAIM_LIFETIME) == node.uid:
                 await asyncio.to_thread(self.sweep)
-                self._outage = Outage()
-        except (DatabaseError, EngineUnavailable, NotServing) as error:
+        except Exception as error:
+            is_known = isinstance(error, DatabaseError | EngineUnavailable | NotServing)
             if self._outage.begins():
-                logger.warning("Answers of processes that died wait for their end: %s", error)
-        except Exception:
-            logger.exception("Answers of processes that died could not be ended")
-        finally:
-            if (timer := self._timers.get(node)) is not None:
-                timer.set(node.timers.now() + INTERVAL)
+                message = "Answers of processes that died wait for their end: %s"
+                logger.warning(message, error, exc_info=not is_known)
+        timer.set(node.timers.now() + INTERVAL)
 
     def sweep(self) -> None:
         """Look once, in this thread.

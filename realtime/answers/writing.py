@@ -9,8 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
 from typing import Any
 
 from asgiref.sync import sync_to_async
@@ -19,7 +17,7 @@ from django.db import transaction
 from realtime.answers import flusher as flushing
 from realtime.answers import rows
 from realtime.answers.models import Answer, Status, answers, database
-from realtime.answers.producer import Producer, Stopped
+from realtime.answers.producer import AnswerFailed, Producer, Stopped
 
 TURN = 0.25
 """Seconds between looks whether the turn of an answer that waits has come."""
@@ -27,107 +25,99 @@ TURNS = 1200
 """Looks at most."""
 
 
-@contextmanager
-def answer(
-    channel: str = "",
-    *,
-    id: Any = None,  # noqa: A002
-    **options: Any,
-) -> Iterator[Producer]:
+class _Writing:
+    def __init__(self, channel: str = "", *, id: Any = None, **options: Any) -> None:  # noqa: A002
+        """
+        Args:
+            channel: begin an answer in this channel, with the `options` of `begin`.
+            id: or write the one that `begin` returned.
+        """
+        self._channel, self._id, self._options = channel, id, options
+        self._looks = 0
+
+    def _waits(self) -> bool:
+        """Begin the answer, or read its row. Return whether to wait for its turn."""
+        is_new = self._id is None
+        self._row = rows.begin(self._channel, **self._options) if is_new else self._read()
+        self._id = self._row.pk
+        self._looks += 1
+        return self._row.status == Status.WAITING and self._looks <= TURNS
+
+    def _read(self) -> Answer:
+        if (row := rows.fetch(self._id)) is None:
+            raise LookupError(f"there is no answer {self._id}")
+        return row
+
+    def _begin(self) -> Producer:
+        """Make a queued answer a streaming one of this process."""
+        flusher = flushing.flusher
+        flusher.renew()  # before a row names the process
+        queued = answers(pk=self._id, status=Status.QUEUED)
+        # a transaction would hold the lock of the row for as long as the model runs
+        with transaction.atomic(using=database(), durable=True):
+            changed = queued.update(status=Status.STREAMING, producer=flusher.uid)
+        if not changed:
+            row = self._read()
+            kind = Stopped if row.has_ended else LookupError
+            raise kind(f"answer {row.pk} is {row.status}")
+        self._producer = Producer(self._row)
+        flusher.add(self._producer)
+        return self._producer
+
+    def _end(self, error: BaseException | None) -> bool:
+        """End the answer. Return whether the error stays in the block."""
+        failure = error or self._producer.error  # the last words may be lost
+        status, reason = Status.COMPLETE, ""
+        if isinstance(failure, Stopped):
+            status = Status.STOPPED
+        elif failure is not None:
+            status = Status.FAILED if isinstance(failure, Exception) else Status.INTERRUPTED
+            reason = f"{type(failure).__name__}: {failure}"
+        flushing.flusher.end(self._producer, status, reason)
+        if error is None and isinstance(failure, AnswerFailed):
+            raise failure
+        return isinstance(error, Stopped)
+
+
+class answer(_Writing):  # noqa: N801
     """Write an answer; leaving the block ends it.
 
-    Args:
-        channel: begin an answer in this channel, with the `options` of `begin`.
-        id: or write the one that `begin` returned.
-
-    Yields:
-        The producer. An exception in the block ends the answer as failed, with what it has;
-        `Stopped` does not leave the block.
+    The block gets the producer. An exception in it ends the answer as failed, with what it has;
+    `Stopped` does not leave the block.
 
     Raises:
         Stopped: the answer has ended before it began.
+        AnswerFailed: the engine was away for a minute, and the text is not whole.
         Busy: another answer is under way.
         LookupError: there is no such answer, or another process writes it.
         RuntimeError: a transaction is under way.
         NotServing: with the memory engine, in a process that serves no clients.
         EngineUnavailable: the engine is away.
     """
-    row = _row(channel, id, options)
-    for _ in range(TURNS):
-        if row.status == Status.WAITING:
-            time.sleep(TURN)
-            row = _row("", row.pk, {})
-    with _Writing(row) as producer:
-        yield producer
-
-
-@asynccontextmanager
-async def aanswer(
-    channel: str = "",
-    *,
-    id: Any = None,  # noqa: A002
-    **options: Any,
-) -> AsyncIterator[Producer]:
-    """Write an answer. Async version of `answer`; cancelling the task interrupts the answer."""
-    row = await sync_to_async(_row)(channel, id, options)
-    for _ in range(TURNS):
-        if row.status == Status.WAITING:
-            await asyncio.sleep(TURN)
-            row = await sync_to_async(_row)("", row.pk, {})
-    async with _Writing(row) as producer:
-        yield producer
-
-
-def _row(channel: str, answer_id: Any, options: dict[str, Any]) -> Answer:
-    """Begin an answer, or return the one with this ID."""
-    row = rows.begin(channel, **options) if answer_id is None else rows.fetch(answer_id)
-    if row is None:
-        raise LookupError(f"there is no answer {answer_id}")
-    return row
-
-
-class _Writing:
-    """The block."""
-
-    def __init__(self, row: Answer) -> None:
-        self._row = row
 
     def __enter__(self) -> Producer:
-        """Make a queued answer a streaming one of this process."""
-        flusher, row = flushing.flusher, self._row
-        flusher.renew()  # before a row names the process
-        queued = answers(pk=row.pk, status=Status.QUEUED)
-        # a transaction would hold the lock of the row for as long as the model runs
-        with transaction.atomic(using=database(), durable=True):
-            changed = queued.update(status=Status.STREAMING, producer=flusher.uid)
-        if not changed:
-            row = _row("", row.pk, {})
-            kind = Stopped if row.has_ended else LookupError
-            raise kind(f"answer {row.pk} is {row.status}")
-        self._producer = Producer(row)
-        flusher.add(self._producer)
-        return self._producer
+        while self._waits():
+            time.sleep(TURN)
+        return self._begin()
 
     def __exit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
-        """End the answer."""
-        status, reason = Status.COMPLETE, ""
-        if isinstance(error, Stopped):
-            status = Status.STOPPED
-        elif error is not None:
-            status = Status.FAILED if isinstance(error, Exception) else Status.INTERRUPTED
-            reason = f"{type(error).__name__}: {error}"
-        flushing.flusher.end(self._producer, status, reason)
-        return isinstance(error, Stopped)
+        return self._end(error)
+
+
+class aanswer(_Writing):  # noqa: N801
+    """Write an answer. Async version of `answer`; cancelling the task interrupts the answer."""
 
     async def __aenter__(self) -> Producer:
-        entering = asyncio.ensure_future(sync_to_async(self.__enter__)())
+        while await sync_to_async(self._waits)():
+            await asyncio.sleep(TURN)
+        beginning = asyncio.ensure_future(sync_to_async(self._begin)())
         try:
-            return await asyncio.shield(entering)
+            return await asyncio.shield(beginning)
         except asyncio.CancelledError as error:
-            await asyncio.wait((entering,))  # its thread goes on
-            if entering.exception() is None:
-                await self.__aexit__(type(error), error, None)
+            await asyncio.wait((beginning,))  # its thread goes on
+            if beginning.exception() is None:
+                await self.__aexit__(None, error, None)
             raise
 
-    async def __aexit__(self, *raised: Any) -> bool:
-        return await asyncio.shield(sync_to_async(self.__exit__)(*raised))
+    async def __aexit__(self, kind: object, error: BaseException | None, traceback: object) -> bool:
+        return await asyncio.shield(sync_to_async(self._end)(error))

@@ -65,6 +65,30 @@ def test_text_that_the_engine_lost_is_in_the_row(redis: RedisServer, status: str
     assert (row.status, row.text) == (status, "before after last")
 
 
+def test_silent_producer_learns_of_a_stop_after_the_engine_lost_its_text(
+    redis: RedisServer,
+) -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("before")
+        wait_until(lambda: data(row.own_channel))
+        redis.restart(empty=True)
+        end(row, Status.STOPPED)
+        wait_until(lambda: a.stopped)
+
+
+def test_text_that_the_engine_lost_is_in_the_row_of_a_silent_producer(redis: RedisServer) -> None:
+    row = begin(channel(), form="text")
+    with answer(id=row.pk) as a:
+        a.write("before")
+        wait_until(lambda: data(row.own_channel))
+        redis.restart(empty=True)
+        wait_until(lambda: text(row) == "before")
+        a.write(" after")
+    row.refresh_from_db()
+    assert (row.status, row.text) == (Status.COMPLETE, "before after")
+
+
 def test_long_answer_is_saved_while_it_is_written(
     redis: RedisServer, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -114,6 +138,56 @@ def test_engine_that_is_away_for_too_long_fails_the_answer(
     assert row.status == Status.FAILED
     assert row.error.startswith("AnswerFailed")
     assert row.text.startswith("before ")
+
+
+def test_block_that_is_left_while_the_engine_is_away_raises(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "END_TIMEOUT", READ_TIMEOUT)
+    row = begin(channel(), form="text")
+
+    def write() -> None:
+        with answer(id=row.pk) as a:
+            a.write("before ")
+            wait_until(lambda: data(row.own_channel))
+            redis.freeze()
+            a.write("after")
+
+    def was_swept() -> bool:
+        AnswerSweeper().sweep()
+        return text(row) != ""
+
+    with pytest.raises(EngineUnavailable):
+        write()
+    redis.resume()
+    wait_until(was_swept)
+    row.refresh_from_db()
+    assert row.status == Status.FAILED
+    assert row.text.startswith("before ")
+
+
+def test_answer_that_lost_its_last_words_is_not_complete(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(producer, "AWAY", 2 * READ_TIMEOUT)
+    row = begin(channel(), form="text")
+
+    def write() -> None:
+        with answer(id=row.pk) as a:
+            a.write("before ")
+            wait_until(lambda: data(row.own_channel))
+            redis.freeze()
+            a.write("after")
+            wait_until(lambda: a.stopped)
+            redis.resume()
+            wait_until(lambda: data(row.own_channel))
+
+    with pytest.raises(AnswerFailed):
+        write()
+
+    row.refresh_from_db()
+    assert row.status == Status.FAILED
+    assert row.error.startswith("AnswerFailed")
 
 
 def test_end_waits_for_an_engine_that_is_away_for_a_moment(redis: RedisServer) -> None:
