@@ -7,7 +7,7 @@ what is refused is 403.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -23,6 +23,7 @@ from tests.panel.urls import signed_in as sign_in
 
 pytestmark = [pytest.mark.django_db, pytest.mark.usefixtures("configured")]
 
+EVERY = set(CODENAMES)
 VIEW = {"view"}
 PUBLISH = {"publish", "publish_demo"}
 OPENED_BY = {
@@ -88,11 +89,23 @@ def test_standalone_panel_serves_nothing_but_pages_and_its_ways_in() -> None:
     assert {getattr(pattern, "name", None) for pattern in patterns} == set(NAMES) | OTHER_ROUTES
 
 
-@pytest.mark.parametrize("codename", CODENAMES)
+@pytest.mark.parametrize("codename", sorted(VIEW | PUBLISH))
 def test_one_permission_alone_opens_what_it_is_for(home: str, codename: str) -> None:
     client = sign_in(codename)
     opened = {name for name in NAMES if opens(client, home, name)}
     assert opened == {name for name, openers in OPENED_BY.items() if codename in openers}
+
+
+def test_all_other_permissions_together_do_not_open_what_is_for_viewers(home: str) -> None:
+    client = sign_in(*EVERY - VIEW)
+    opened = {name for name in NAMES if opens(client, home, name)}
+    assert opened == {name for name, openers in OPENED_BY.items() if openers == PUBLISH}
+
+
+def test_all_other_permissions_together_do_not_open_what_is_for_publishers(home: str) -> None:
+    client = sign_in(*EVERY - PUBLISH)
+    opened = {name for name in NAMES if opens(client, home, name)}
+    assert opened == {name for name, openers in OPENED_BY.items() if openers != PUBLISH}
 
 
 def test_superuser_opens_everything(home: str) -> None:
@@ -157,37 +170,43 @@ ACTIONS = {
     },
 }
 
+NEEDS = sorted({tuple(sorted(action.needs)) for action in ACTIONS.values()})
+
 
 def test_every_method_of_the_console_that_changes_something_is_tried_here() -> None:
     assert {method.name for method in METHODS if method.change} == set(COMMANDS)
 
 
-@pytest.mark.parametrize("codename", [name for name in CODENAMES if name != "view"])
-def test_action_needs_its_own_permission_beside_that_of_its_page(home: str, codename: str) -> None:
+def submit(client: Client, home: str, actions: Iterable[str]) -> dict[str, int]:
+    """Submit the form of each action; returns the statuses of the answers."""
+    return {
+        what: client.post(url(home, ACTIONS[what].name), ACTIONS[what].fields).status_code
+        for what in actions
+    }
+
+
+@pytest.mark.parametrize("codename", sorted(EVERY - VIEW))
+def test_action_needs_one_permission_beside_that_of_its_page(home: str, codename: str) -> None:
     client = sign_in("view", codename)
+    allowed = [what for what, action in ACTIONS.items() if codename in action.needs]
+    assert allowed
+    assert 403 not in submit(client, home, allowed).values()
+
+
+@pytest.mark.parametrize("needs", NEEDS, ids=" ".join)
+def test_all_other_permissions_together_allow_no_action(home: str, needs: tuple[str, ...]) -> None:
+    client = sign_in(*EVERY - set(needs))
+    refused = [what for what, action in ACTIONS.items() if action.needs == set(needs)]
+    assert submit(client, home, refused) == dict.fromkeys(refused, 403)
+    assert not LogEntry.objects.exists()
+
+
+def test_action_needs_the_permission_of_its_page_beside_its_own(home: str) -> None:
+    client = sign_in(*EVERY - VIEW)
     done = {
-        what
-        for what, action in ACTIONS.items()
-        if client.post(url(home, action.name), action.fields).status_code != 403
+        what for what, status in submit(client, home, ACTIONS).items() if status not in (302, 403)
     }
-    assert done == {what for what, action in ACTIONS.items() if codename in action.needs}
-
-
-@pytest.mark.parametrize("codename", CODENAMES)
-def test_action_needs_the_permission_of_its_page_beside_its_own(home: str, codename: str) -> None:
-    client = sign_in(codename)
-
-    done = {
-        what
-        for what, action in ACTIONS.items()
-        if client.post(url(home, action.name), action.fields).status_code not in (302, 403)
-    }
-
-    assert done == {
-        what
-        for what, action in ACTIONS.items()
-        if codename in action.needs and action.also in ("", codename)
-    }
+    assert done == {what for what, action in ACTIONS.items() if not action.also}
     assert not LogEntry.objects.exists()
 
 

@@ -63,15 +63,19 @@ def _find(arguments: argparse.Namespace) -> int:
     fault = KNOWN_FAULTS[arguments.fault]
     began = time.monotonic()
     seed = arguments.seed or arguments.first or 1
+
+    def found(failure: str) -> None:
+        print(f"found by seed {seed}: {failure}", flush=True)
+        if not arguments.smaller:
+            os._exit(1)  # the rest of the run shows nothing more
+
     with fault.put_back():
         while time.monotonic() - began < arguments.seconds:
             plan = plan_of(seed, arguments.engine or fault.engine, relays=fault.relays)
-            failures = play(plan).failures
+            failures = play(plan, on_failure=None if arguments.smaller else found).failures
             if failures:
-                seconds = time.monotonic() - began
-                print(f"found by seed {seed} after {seconds:.0f} s: {failures[0]}")
-                if arguments.smaller:
-                    print(f"made smaller: {shrink(plan, arguments.smaller)}")
+                found(failures[0])
+                print(f"made smaller: {shrink(plan, arguments.smaller)}")
                 return 1
             seed += 1
     print("not found")

@@ -18,16 +18,16 @@ TIMEOUT = 300.0
 pytestmark = pytest.mark.timeout(TIMEOUT)
 
 FOUND_BY = {
-    "pushes come before the reply": 2,
+    "pushes come before the reply": 4,
     "a subscribe during an unsubscribe of the server is undone": 13,
     "gaps are ignored": 7,
-    "publications during a read of history are lost": 20,
+    "publications during a read of history are lost": 21,
     "a client recovers in another epoch": 26,
     "a repeated publication is published twice": 1,
     "a reply is taken for that of another command": 20,
     "a row is deleted before it is published": 1,
     "a row has no key of its own": 1,
-    "rows overtake one that Redis refuses": 23,
+    "rows overtake one that Redis refuses": 29,
     "a client that reads nothing is never closed": 4,
     "an unsubscribe is acknowledged before it is done": 3,
     "frames are relayed to their session twice": 3,
@@ -51,7 +51,7 @@ def simulate(*arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 @pytest.mark.parametrize("engine", [*ENGINES, POSTGRESQL])
-@pytest.mark.parametrize("seed", [11, 12])
+@pytest.mark.parametrize("seed", [26, 35])
 def test_seed_breaks_no_promise(engine: str, seed: int) -> None:
     played = simulate("--seed", str(seed), "--engine", engine)
     assert "FAILED" not in played.stdout
@@ -74,7 +74,13 @@ def test_relays_break_no_promise(seed: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "seed", [("14",), ("4", "--relays"), ("12", *JOINED), ("3", "--engine", POSTGRESQL)]
+    "seed",
+    [
+        ("26", "--engine", "sentinel"),
+        ("4", "--relays"),
+        ("12", *JOINED),
+        ("35", "--engine", POSTGRESQL),
+    ],
 )
 def test_run_is_equal_with_its_seed(seed: tuple[str, ...]) -> None:
     elsewhere = subprocess.run(  # where hashes, addresses and imports are others
@@ -99,7 +105,7 @@ def test_known_fault_is_found(name: str) -> None:
 def test_plan_that_fails_becomes_smaller() -> None:
     name = "an unsubscribe is acknowledged before it is done"
     found = simulate("--fault", name, "--first", str(FOUND_BY[name]), "--smaller", "0.2")
-    seed = int(found.stdout.split()[3])
+    seed = int(found.stdout.split()[3].rstrip(":"))
     plan = plan_of(seed, KNOWN_FAULTS[name].engine)
     smaller = found.stdout.partition("made smaller: ")[2].strip()
     assert smaller.startswith("Plan("), found.stderr

@@ -21,7 +21,7 @@ from tests.server import ROOT, ListeningProcess
 class PostgreSQLSite(ReadySite):
     """The ready site, migrated and served by the command line of the Makefile."""
 
-    def __init__(self, directory: Path, url: str = "") -> None:
+    def __init__(self, directory: Path) -> None:
         self.directory = directory
         port = free_port()
         manage = f"{shlex.quote(sys.executable)} manage.py"
@@ -30,14 +30,25 @@ class PostgreSQLSite(ReadySite):
             self,
             ["-m", "messaging_project.private_postgresql", "sh", "-c", command],
             rf"Listening on TCP address 127\.0\.0\.1:({port})",
-            environment(directory) | {"DATABASE_URL": url},
+            environment(directory) | {"DATABASE_URL": ""},
         )
 
-    def kept(self) -> int:
-        """Publish, and return how many publications the history has."""
-        self.publish("demo:lobby", {})
-        [reply] = self.api({"method": "history", "params": {"channel": "demo:lobby"}})
-        return len(reply["result"]["publications"])
+
+READ = """
+import os, psycopg
+print(os.environ["DJANGO_DATABASE"], os.environ["SERVICE_ENGINE"])
+with psycopg.connect(os.environ["DJANGO_DATABASE"]) as connection:
+    print(connection.execute("SELECT {question}").fetchone()[0])
+"""
+
+
+def read(directory: Path, question: str, url: str = "") -> list[str]:
+    """Ask the database of a command; returns its URL, the engine and the answer."""
+    command = [sys.executable, "-c", READ.format(question=question)]
+    variables = environment(directory) | {"DATABASE_URL": url}
+    done = run_python(["-m", "messaging_project.private_postgresql", *command], ROOT, variables)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.split()
 
 
 @pytest.fixture
@@ -51,35 +62,31 @@ def directory() -> Iterator[Path]:
 def test_private_server_keeps_its_data_and_ends_with_the_site(directory: Path) -> None:
     if not Postgres.is_installed():
         pytest.skip("postgresql is not installed")
-    for number in (1, 2):
-        site = PostgreSQLSite(directory)
-        try:
-            assert ("Sign in to the admin" in site.log) is (number == 1)
-            assert site.kept() == number
-            assert (directory / "postgresql" / "postmaster.pid").exists()
-        finally:
-            status = site.stop()
+    running = directory / "postgresql" / "postmaster.pid"
+    site = PostgreSQLSite(directory)
+    try:
+        assert "Sign in to the admin" in site.log
+        site.publish("demo:lobby", {})
+        assert running.exists()
+    finally:
+        status = site.stop()
+    assert status in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
+    assert not running.exists()
 
-        assert status in (0, -signal.SIGTERM, 128 + signal.SIGTERM)
-        assert not (directory / "postgresql" / "postmaster.pid").exists()
+    *_, top = read(directory, "top FROM django_realtime.stream WHERE channel = 'demo:lobby'")
+    *_, cached = read(directory, "count(*) FROM site_cache")
+    assert top == "1"
+    assert cached.isdecimal(), "the panel's sign-in counts for all processes"
+    assert not running.exists()
 
 
 def test_server_that_has_a_name_is_used(
     start_database: Callable[[type[DatabaseServer]], DatabaseServer], directory: Path
 ) -> None:
     server = start_database(Postgres)
-    site = PostgreSQLSite(directory, f"postgresql://postgres@127.0.0.1:{server.port}/postgres")
-    try:
-        assert site.kept() == 1
-        assert not (directory / "postgresql").exists()
-    finally:
-        site.stop()
-
-    with server.connect() as connection:
-        rows = connection.execute("SELECT channel, top FROM django_realtime.stream").fetchall()
-        cached = connection.execute("SELECT count(*) FROM site_cache").fetchone()
-    assert (b"demo:lobby", 1) in rows
-    assert cached is not None, "the panel's sign-in counts for all processes"
+    url = f"postgresql://postgres@127.0.0.1:{server.port}/postgres"
+    assert read(directory, "1", url) == [url, "postgresql", "1"]
+    assert not (directory / "postgresql").exists()
 
 
 def test_where_postgresql_is_not_installed_the_way_on_is_shown(directory: Path) -> None:
