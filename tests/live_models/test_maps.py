@@ -130,6 +130,6 @@ def test_check_wants_persistent_maps_of_data(
     [feed] = feeds.of(Order)
     monkeypatch.setattr(feed.kind, "only_ids", True)
     found = check_maps()
-    assert [each.id for each in found] == ["realtime.E057"] * 2
+    assert [each.id for each in found] == ["realtime.E058"] * 2
     assert "expire" in found[0].msg
     assert "no data" in found[1].msg

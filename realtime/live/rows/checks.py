@@ -90,10 +90,10 @@ def _channels(feed: LiveFeed) -> Iterator[tuple[ChannelPattern, ChannelOptions, 
 
 
 def check_maps(**_: Any) -> list[CheckMessage]:
-    """E057: rows of a live model are entries of a map that forgets them, or shows no data."""
+    """E058: rows of a live model are entries of a map that forgets them, or shows no data."""
     return [
         checks.Error(
-            f"{feed.name}: {each.text!r} is a map: {problem}.", hint=hint, id="realtime.E057"
+            f"{feed.name}: {each.text!r} is a map: {problem}.", hint=hint, id="realtime.E058"
         )
         for feed in feeds.all()
         for each, options, _ in _channels(feed)
