@@ -146,7 +146,9 @@ DJANGO_SIDE = (
 ROOMS_OF_APPS = (
     *(f"realtime.answers.{name}" for name in ("forms", "http", "mcp", "producer", "sweeper")),
     "realtime.live.rows",
+    "realtime.live.rows.filling",
     "realtime.live.rows.follows",
+    "realtime.live.rows.permission",
     "realtime.pending.invalid_rows",
     "realtime.pending.retries",
     "realtime.pending.within",

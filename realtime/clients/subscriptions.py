@@ -52,6 +52,7 @@ from types import TracebackType
 import msgspec
 
 from realtime import channel_rules, logs
+from realtime.clients import bounds
 from realtime.clients.maps import FLOW_SECONDS, MAP, MAX_PAGE, STATE, Pages
 from realtime.clients.renewals import Renewals
 from realtime.clients.session import ClientSession, PendingSubscription, Subscription
@@ -360,8 +361,7 @@ class Subscribing:
         self._session, self._node = self._owner._session, self._owner._node
         self._pending = PendingSubscription(self.subscription)
         self._timer: Timer | None = None
-        """Ends the wait for the next page of a map."""
-        self._slow_at: float | None = None
+        """Closes a client that takes too long from the first page of a map to the last one."""
         self._waits = False
 
     @property
@@ -371,7 +371,6 @@ class Subscribing:
 
     async def __aenter__(self) -> Subscribing:
         if self._timer is not None:  # a client that waited
-            self._timer.set(None)
             self._waits = False
             del self._owner.waiting[self._channel]
             return self
@@ -454,11 +453,7 @@ class Subscribing:
         )
 
     async def read_map(self) -> tuple[Publication, ...] | None:
-        """Read a whole map for a held client. Return None if the client recovers.
-
-        Raises:
-            Exception: as `read_page`.
-        """
+        """Read a whole map for a held client; None if it recovers. Raises as `read_page`."""
         if self._recovered is not None and self._recovered.recovered:
             return None
         assert self._node.maps is not None
@@ -473,8 +468,7 @@ class Subscribing:
         """Keep the client held after this block, which it enters again for the next page."""
         if self._timer is None:
             self._timer = self._node.timers.timer(partial(self._client.close, DisconnectSlow()))
-            self._slow_at = self._node.timers.now() + FLOW_SECONDS
-        self._timer.set(self._slow_at)
+            self._timer.set(self._node.timers.now() + FLOW_SECONDS)
         self._waits = True
 
     def _recovers_unasked(self) -> bool:
@@ -566,23 +560,8 @@ class Subscribing:
         return deltas.since(None, publication, self._client.codec) if self.delta else publication
 
     def _fits(self, publications: Sequence[Publication]) -> bool:
-        """Return whether recovery may send so much, and reserve the room for it if so."""
-        if not publications:
-            return True
-        session, config = self._session, self._node.config
-        most = config.client_recovery_max_publication_limit
-        if most and len(publications) > most:
-            why = "more publications than client_recovery_max_publication_limit"
-        elif not self._owner._outbox.reserve(
-            recovery.size_of(publications), config.client_recovery_max_size
-        ):
-            why = "more bytes than client_recovery_max_size"
-        else:
-            return True
-        about = logs.of(session, channel=self._channel)
-        text = "Client %s does not recover %r: %s"
-        logger.info(text, session.id, self._channel, why, extra=about)
-        return False
+        config, outbox = self._node.config, self._owner._outbox
+        return bounds.fit(self._session, outbox, config, self._channel, publications)
 
     def push_kept(self) -> None:
         """Push the publications that came meanwhile and are not in the result.

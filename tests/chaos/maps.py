@@ -2,9 +2,8 @@
 
     python -m tests.chaos.maps [--keys 10000] [--puts 200] [--joiners 50] [--seconds 60]
 
-Three nodes share a Redis. Each client keeps its own copy of a map, and complains about a gap, a
-value that goes back, and a key that is removed twice. The scene ends with expiry after the death of
-the node that put, with `if_new` from many processes, and with increments by `expect`.
+Three nodes share a Redis. Each client keeps a copy of a map, and complains about gaps, values that go
+back, and keys that are removed twice. At the end come expiry, `if_new`, and increments by `expect`.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ import sys
 import tempfile
 import time
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import ExitStack, asynccontextmanager
+from contextlib import ExitStack, asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -38,10 +37,8 @@ OPTIONS: dict[str, Any] = {
     ]
 }
 CHANNELS = ("kept:1", "rec:1", "eph:1")
-QUIET = 90.0
-"""Seconds in which all maps must become equal."""
-TOGETHER = 20
-"""Puts under way at once."""
+QUIET = 90.0  # seconds in which all maps must become equal
+TOGETHER = 20  # puts under way at once
 SHORT_TTL = 2
 AWAY = 1.5
 """Seconds for which Redis is away."""
@@ -106,10 +103,9 @@ class Scene:
         def late() -> list[str]:
             return [f"{c.name} in {c.channel}: {c}" for c in self.clients if not c.is_live]
 
-        try:
+        with suppress(AssertionError):
             await until(lambda: not late(), "")
-        except AssertionError:
-            raise AssertionError("\n".join(["these do not become live:", *late()])) from None
+        assert late() == [], "these do not become live"
 
     # changes
 

@@ -1,9 +1,12 @@
-"""What is published of an order of the shop."""
+"""What is published of an order of the shop, and who may see it."""
 
 from __future__ import annotations
 
 from typing import Any
 
+from realtime.hooks import SubscribeRequest
+from realtime.live.rows import permission
+from realtime.node.hooks import NO_HANDSHAKE
 from tests.live_models.shop.models import Order
 
 
@@ -22,3 +25,9 @@ def channels_of(order: Order) -> list[str]:
 
 def everywhere(order: Order, **changed: Any) -> list[tuple[str, Any]]:
     return [(channel, put(order, **changed)) for channel in channels_of(order)]
+
+
+def ask(channel: str = "team:7:orders", user: str = "17") -> Any:
+    """Ask whether a user may subscribe to rows."""
+    request = SubscribeRequest(client="C", user=user, handshake=NO_HANDSHAKE, channel=channel)
+    return permission.decide(request)

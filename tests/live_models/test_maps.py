@@ -13,9 +13,9 @@ from realtime.live.rows.checks import check_maps
 from realtime.live.rows.feeds import feeds
 from realtime.testing import TestService
 from tests.live_models.conftest import KEPT
+from tests.live_models.parts import ask
 from tests.live_models.shop import rows
 from tests.live_models.shop.models import Order
-from tests.live_models.test_permission import ask
 
 pytestmark = pytest.mark.django_db(transaction=True)
 

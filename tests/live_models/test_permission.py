@@ -13,8 +13,8 @@ from realtime.hooks.registry import Registry, registry
 from realtime.live import ainvalidate, invalidate
 from realtime.live.rows import permission
 from realtime.live.rows.feeds import Feed, Feeds, LiveFeed, feeds
-from realtime.node.hooks import NO_HANDSHAKE
 from realtime.testing import TestService
+from tests.live_models.parts import ask
 from tests.live_models.shop import rows
 from tests.live_models.shop.models import Order
 
@@ -34,11 +34,6 @@ def more_feeds(monkeypatch: pytest.MonkeyPatch) -> Feeds:
     found = Feeds()
     monkeypatch.setattr(permission, "feeds", found)
     return found
-
-
-def ask(channel: str = CHANNEL, user: str = "17") -> Any:
-    request = SubscribeRequest(client="C", user=user, handshake=NO_HANDSHAKE, channel=channel)
-    return permission.decide(request)
 
 
 def feed(asked: Any, *channels: str) -> LiveFeed:

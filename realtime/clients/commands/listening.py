@@ -12,7 +12,7 @@ docs/protocol.md, 17.
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, contextmanager
 from functools import partial
 
@@ -177,11 +177,7 @@ async def listen(
         for channel, attempt in asked.items():
             with _refused(channel):
                 await subscription.decide(listener, attempt, subscriptions[channel])
-        for made in subscriptions.values():
-            listener.session.grant(made, _WANTED)
-            made.hears_joins = False
-            if made.options.map:
-                made.follow_map()
+        _grant(listener, subscriptions.values())
         if listener.is_closing():
             return
         await begin()
@@ -192,12 +188,20 @@ async def listen(
             if not request.is_named:
                 _share_codec(listener, request, subscriptions, codecs)
             connection.complete(listener, making, partial(_tell, listener, request, entries))
-        except UnrecoverablePosition:
+        except UnrecoverablePosition:  # a map changes while it is read
             raise DisconnectInsufficientState from None
     for subscribing in making.values():
         await subscribing.join()
     listener.close_if_done()
     await listener.node.single_connection.finish(listener)
+
+
+def _grant(listener: Listener, subscriptions: Iterable[Subscription]) -> None:
+    for made in subscriptions:
+        listener.session.grant(made, _WANTED)
+        made.hears_joins = False
+        if made.options.map:
+            made.follow_map()
 
 
 Entries = Mapping[ChannelName, Sequence[Publication]]
