@@ -2,8 +2,9 @@
 
     python -m tests.chaos.maps [--keys 10000] [--puts 200] [--joiners 50] [--seconds 60]
 
-Three nodes share a Redis. Each client keeps a copy of a map, and complains about gaps, values that go
-back, and keys that are removed twice. At the end come expiry, `if_new`, and increments by `expect`.
+Three nodes share a Redis. Each client keeps a copy of a map, and complains about gaps, values that
+go back, and keys that are removed twice. At the end come expiry after the death of a node, `if_new`
+from many processes, and increments by `expect`.
 """
 
 from __future__ import annotations
