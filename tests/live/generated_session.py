@@ -24,6 +24,12 @@ from generated_client.api.default import (
     history,
     history_remove,
     info,
+    map_clear,
+    map_publish,
+    map_read_state,
+    map_read_stream,
+    map_remove,
+    map_stats,
     presence,
     presence_stats,
     publish,
@@ -40,6 +46,7 @@ client = AuthenticatedClient(
     address, key, prefix="", auth_header_name="X-API-Key", raise_on_unexpected_status=True
 )
 client_of_commands = AuthenticatedClient(address, key, prefix="apikey")
+MAP = f"keyed:{USER}"
 IN_AN_HOUR = int(time.time()) + 3600
 
 
@@ -117,6 +124,53 @@ def call_info() -> object:
 def call_history_remove() -> object:
     answer = history_remove.sync(client=client, body=models.Channel(channel=CHANNEL))
     assert isinstance(answer, models.HistoryRemoveResponse200)
+    assert isinstance(answer.result, models.Done)
+    return answer.result.to_dict()
+
+
+def call_map_publish() -> object:
+    body = models.MapPublish(channel=MAP, key="a", data={"n": 1}, key_mode="if_new")
+    answers = [map_publish.sync(client=client, body=body) for _ in range(2)]
+    found: list[object] = []
+    for answer in answers:
+        assert isinstance(answer, models.MapPublishResponse200)
+        assert not isinstance(answer.result, Unset)
+        reason = answer.result.suppress_reason
+        found.append([answer.result.offset, None if isinstance(reason, Unset) else reason])
+    return found
+
+
+def call_map_read_state() -> object:
+    answer = map_read_state.sync(client=client, body=models.MapReadState(channel=MAP))
+    assert isinstance(answer, models.MapReadStateResponse200)
+    assert not isinstance(answer.result, Unset)
+    return [[each.key, each.data, each.offset] for each in answer.result.entries]
+
+
+def call_map_stats() -> object:
+    answer = map_stats.sync(client=client, body=models.Channel(channel=MAP))
+    assert isinstance(answer, models.MapStatsResponse200)
+    assert not isinstance(answer.result, Unset)
+    return answer.result.num_keys
+
+
+def call_map_remove() -> object:
+    answer = map_remove.sync(client=client, body=models.MapRemove(channel=MAP, key="a"))
+    assert isinstance(answer, models.MapRemoveResponse200)
+    assert not isinstance(answer.result, Unset)
+    return answer.result.offset
+
+
+def call_map_read_stream() -> object:
+    answer = map_read_stream.sync(client=client, body=models.MapReadStream(channel=MAP, limit=-1))
+    assert isinstance(answer, models.MapReadStreamResponse200)
+    assert not isinstance(answer.result, Unset)
+    return [[each.key, each.removed is True] for each in answer.result.entries]
+
+
+def call_map_clear() -> object:
+    answer = map_clear.sync(client=client, body=models.Channel(channel=MAP))
+    assert isinstance(answer, models.MapClearResponse200)
     assert isinstance(answer.result, models.Done)
     return answer.result.to_dict()
 
@@ -216,6 +270,12 @@ METHODS: Mapping[str, Callable[[], object]] = {
     "refresh": call_refresh,
     "unsubscribe": call_unsubscribe,
     "subscribe": call_subscribe,
+    "map_publish": call_map_publish,
+    "map_read_state": call_map_read_state,
+    "map_stats": call_map_stats,
+    "map_remove": call_map_remove,
+    "map_read_stream": call_map_read_stream,
+    "map_clear": call_map_clear,
     "block_user": call_block_user,
     "blocked_users": call_blocked_users,
     "unblock_user": call_unblock_user,

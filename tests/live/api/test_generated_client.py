@@ -54,7 +54,8 @@ def test_types_of_the_client_are_strict(made: Path) -> None:
 
 
 async def test_every_method_works(made: Path, serve: Serve, connect: Connect, unique: str) -> None:
-    server = start(serve, "asgi", **OPTIONS)
+    keyed = {"name": "keyed", "map": "persistent"}
+    server = start(serve, "asgi", **OPTIONS | {"namespaces": [*OPTIONS["namespaces"], keyed]})
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": channel})
@@ -79,6 +80,12 @@ async def test_every_method_works(made: Path, serve: Serve, connect: Connect, un
         "refresh": {},
         "unsubscribe": [],
         "subscribe": [{}, 500, 100],
+        "map_publish": [[1, None], [1, "key_exists"]],
+        "map_read_state": [["a", {"n": 1}, 1]],
+        "map_stats": 1,
+        "map_remove": 2,
+        "map_read_stream": [["a", False], ["a", True]],
+        "map_clear": {},
         "block_user": {},
         "blocked_users": [["somebody else", True]],
         "unblock_user": {},

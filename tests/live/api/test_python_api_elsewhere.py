@@ -132,7 +132,7 @@ def test_importing_does_not_import_django(statement: str) -> None:
 def test_every_function_and_its_async_version_can_be_imported_and_is_documented() -> None:
     names = {*FUNCTIONS, *(f"a{name}" for name in FUNCTIONS)}
     others = {name for name in realtime.__all__ if name[0].isupper()}  # exceptions and results
-    assert set(realtime.__all__) == names | others | {"channel", "listen", "observer_token"}
+    assert set(realtime.__all__) == names | others | {"channel", "listen", "map", "observer_token"}
     assert [name for name in names if not getattr(realtime, name).__doc__] == []
     assert [name for name in others if not isinstance(getattr(realtime, name), type)] == []
 

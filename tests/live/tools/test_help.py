@@ -30,6 +30,7 @@ def test_all_that_was_promised_are_there() -> None:
         *("gentoken", "checktoken", "checkconfig", "genconfig", "doctor"),
         *("publish", "broadcast", "unsubscribe", "disconnect", "presence", "presence_stats"),
         *("history", "history_remove", "channels", "info", "openapi"),
+        *("map_publish", "map_remove", "map_read_state", "map_clear"),
         *("schema", "types"),
         *("block", "unblock", "blocked"),
         *("pending", "tables", "top", "tail", "bench", "init"),

@@ -128,7 +128,7 @@ def test_every_id_is_given_by_one_check() -> None:
         *(f"realtime.E{number:03}" for number in range(1, 29)),
         *("realtime.E030", "realtime.E031"),
         *(f"realtime.E{number:03}" for number in range(40, 49)),
-        *("realtime.E050", "realtime.E052", "realtime.E053", "realtime.E054"),
+        *(f"realtime.E{number:03}" for number in (50, 52, 53, 54, 56, 57)),
         *("realtime.E060", "realtime.E061", "realtime.E062"),
         *(f"realtime.W{number:03}" for number in range(1, 18)),
         *(f"realtime.W{number:03}" for number in range(20, 35) if number != 25),

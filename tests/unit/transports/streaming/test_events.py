@@ -101,7 +101,7 @@ KEY = event_ids.key_of("news")
 )
 @pytest.mark.parametrize("way", ["since", "last_event_id"])
 async def test_id_that_is_none_of_this_stream_is_a_reset(node: Node, since: str, way: str) -> None:
-    top = await publish(node, "news", "1")
+    top = (await publish(node, "news", "1")).position
     visit = Visit(Streaming(), node, "news", **{way: since.format(epoch=top.epoch)})
     await visit.until('event: reset\ndata: {"channels":["news"]}\n\n')
     await publish(node, "news", "2")
