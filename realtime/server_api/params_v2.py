@@ -67,7 +67,7 @@ class MapPublish(Data, forbid_unknown_fields=True):
 
     channel: Text = None
     key: Text = None
-    key_mode: Annotated[str, Meta(pattern="^(if_new|if_exists)?$")] | None = None
+    key_mode: Annotated[str, Meta(pattern="^(if_new|if_exists)?$(?!\n)")] | None = None
     ttl: Annotated[int, Meta(ge=0, le=MAX_TTL)] | None = None
 
 

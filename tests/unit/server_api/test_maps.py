@@ -290,6 +290,7 @@ def test_http_api_of_today_has_the_six_methods() -> None:
     ("method", "params"),
     [
         ("map_publish", {"key": "a", "data": 1, "key_mode": "if_expired"}),
+        ("map_publish", {"key": "a", "data": 1, "key_mode": "if_new\n"}),
         ("map_publish", {"key": "a", "data": 1, "ttl": -1}),
         ("map_publish", {"key": "a\0", "data": 1}),
         ("map_publish", {"key": "", "data": 1}),
