@@ -55,7 +55,8 @@ def test_types_of_the_client_are_strict(made: Path) -> None:
 
 async def test_every_method_works(made: Path, serve: Serve, connect: Connect, unique: str) -> None:
     keyed = {"name": "keyed", "map": "persistent"}
-    server = start(serve, "asgi", **OPTIONS | {"namespaces": [*OPTIONS["namespaces"], keyed]})
+    options = {**OPTIONS, "namespaces": [*OPTIONS["namespaces"], keyed]}
+    server = start(serve, "asgi", **options)
     channel = f"kept:{unique}"
     client = await connect(server, user=unique)
     await client.result("subscribe", {"channel": channel})
