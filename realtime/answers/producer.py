@@ -216,7 +216,7 @@ class Producer:
 
     def take(self, now: float) -> NewPublication | None:
         """Return what to publish now: what could not be published before, or what waits."""
-        if self._under_way is not None and now - self._looked > AWAY:
+        if self.error is None and self._under_way is not None and now - self._looked > AWAY:
             self._fail(AnswerFailed(f"the engine did not answer for {AWAY:g} s"))
         with self._lock:
             interval = TICK if now - self._began < YOUNG else 2 * TICK

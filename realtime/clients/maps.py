@@ -28,7 +28,7 @@ from __future__ import annotations
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.maps import Maps
-from realtime.errors import BadRequest, PermissionDenied, UnrecoverablePosition
+from realtime.errors import BadRequest, DisconnectForced, PermissionDenied, UnrecoverablePosition
 from realtime.protocol.messages import (
     ChannelName,
     Publication,
@@ -118,3 +118,22 @@ class Pages:
                 entries, self.cursor = entries[:index], entry.key
                 break
         return entries if first is None else tuple(e for e in entries if e.offset <= first.offset)
+
+    async def read_all(self, most: int) -> tuple[Publication, ...]:
+        """Read all pages. `most`: bytes; 0: no limit.
+
+        Raises:
+            DisconnectForced: the map is larger; it would be at the next attempt, too.
+            UnrecoverablePosition: the stream has begun anew.
+            EngineUnavailable: the engine failed.
+        """
+        entries: list[Publication] = []
+        size = 0
+        while True:
+            page = await self.read(MAX_PAGE)
+            entries += page
+            size += recovery.size_of(page)
+            if most and size > most:
+                raise DisconnectForced
+            if not self.cursor:
+                return tuple(entries)

@@ -53,7 +53,7 @@ import msgspec
 
 from realtime import channel_rules, logs
 from realtime.clients import bounds
-from realtime.clients.maps import FLOW_SECONDS, MAP, MAX_PAGE, STATE, Pages
+from realtime.clients.maps import FLOW_SECONDS, MAP, STATE, Pages
 from realtime.clients.renewals import Renewals
 from realtime.clients.session import ClientSession, PendingSubscription, Subscription
 from realtime.cluster.control import ServerSubscription
@@ -389,11 +389,13 @@ class Subscribing:
             return
         if self._timer is not None:
             self._timer.cancel()
-        if self._session.pending.get(self._channel) is self._pending:
-            del self._session.pending[self._channel]
-            self._node.user_limits.count_channels(self._client)
-        if self._held:
-            await self._undo()
+        try:
+            if self._held:
+                await self._undo()
+        finally:  # the client may not subscribe anew before that
+            if self._session.pending.get(self._channel) is self._pending:
+                del self._session.pending[self._channel]
+                self._node.user_limits.count_channels(self._client)
         self._owner._freed(self._channel)
 
     async def prepare(self) -> None:
@@ -441,9 +443,7 @@ class Subscribing:
         first = self.pages.position
         if not self.pages.cursor:
             self._state = state
-            if first is not None:
-                await self._node.subscriptions.reach(self._channel, first)
-                self._recovered = Recovered((), first, False)
+            await self._reached(first)
         if not self.pages.cursor or self._pending.unsubscribed:
             return None
         if not self._fits(state):
@@ -453,16 +453,19 @@ class Subscribing:
         )
 
     async def read_map(self) -> tuple[Publication, ...] | None:
-        """Read a whole map for a held client; None if it recovers. Raises as `read_page`."""
+        """Read a whole map; None if the client recovers. Raises as `Pages.read_all`."""
         if self._recovered is not None and self._recovered.recovered:
             return None
         assert self._node.maps is not None
-        has_stream = self.subscription.positioned
-        self.pages = Pages(self._node.maps, self._channel, has_stream=has_stream)
-        entries: list[Publication] = []
-        while (page := await self.read_page(MAX_PAGE)) is not None:
-            entries += page.state
-        return (*entries, *self._state)
+        self.pages = Pages(self._node.maps, self._channel, has_stream=self.subscription.positioned)
+        entries = await self.pages.read_all(self._node.config.client_recovery_max_size)
+        await self._reached(self.pages.position)
+        return entries
+
+    async def _reached(self, first: StreamPosition | None) -> None:
+        if first is not None:
+            await self._node.subscriptions.reach(self._channel, first)
+            self._recovered = Recovered((), first, False)
 
     def wait(self) -> None:
         """Keep the client held after this block, which it enters again for the next page."""
@@ -526,12 +529,15 @@ class Subscribing:
         )
         if self._pending.unsubscribed or (self._recovered is None and self.pages is None):
             return result
-        publications, recovered = self._missed(feed)
+        missed, recovered = self._missed(feed)
+        publications = tuple(map(self._encoded, missed))
         if not self._fits((*self._state, *publications)):
             if self.pages is not None:
                 raise UnrecoverablePosition
             # were it sent, the client could be slow at every return, because of the same backlog
             return result
+        if recovered and missed:
+            self._last = missed[-1]
         return msgspec.structs.replace(
             result, publications=publications, recovered=recovered, state=self._state
         )
@@ -551,23 +557,17 @@ class Subscribing:
             merged = recovery.newest_only(merged)
         elif self.subscription.options.join_on_read:
             merged = merged._replace(publications=joining.join(merged.publications))
-        if merged.recovered and merged.publications:
-            self._last = merged.publications[-1]
-        return tuple(map(self._encoded, merged.publications)), merged.recovered
-
-    def _encoded(self, publication: Publication) -> Publication:
-        """Return a publication as this subscription gets it whole."""
-        return deltas.since(None, publication, self._client.codec) if self.delta else publication
+        return merged.publications, merged.recovered
 
     def _fits(self, publications: Sequence[Publication]) -> bool:
         config, outbox = self._node.config, self._owner._outbox
         return bounds.fit(self._session, outbox, config, self._channel, publications)
 
-    def push_kept(self) -> None:
-        """Push the publications that came meanwhile and are not in the result.
+    def _encoded(self, publication: Publication) -> Publication:
+        return deltas.since(None, publication, self._client.codec) if self.delta else publication
 
-        Call it behind the reply, in the same turn of the loop: newer ones come after them.
-        """
+    def push_kept(self) -> None:
+        """Push the publications that are not in the result, in the turn of the reply."""
         client = self._client
         for publication in self._kept:
             client.push(client.codec.publication(self._channel, self._encoded(publication)))

@@ -10,7 +10,7 @@ import pytest
 import realtime
 from realtime.live.rows import batches, filling
 from realtime.live.rows.checks import check_maps
-from realtime.live.rows.feeds import feeds
+from realtime.live.rows.feeds import LiveFeed, feeds
 from realtime.testing import TestService
 from tests.live_models.conftest import KEPT
 from tests.live_models.parts import ask
@@ -95,7 +95,7 @@ def test_change_while_the_map_is_filled_wins(
     realtime.map(CHANNEL).remove(key)
     put = filling._send
 
-    def late(publications: Any) -> None:
+    def late(publications: Any) -> Any:
         monkeypatch.setattr(filling, "_send", put)
         match change:
             case "deleted":
@@ -106,7 +106,7 @@ def test_change_while_the_map_is_filled_wins(
             case "changed":
                 order.title = "new"
                 order.save()
-        put(publications)
+        return put(publications)
 
     monkeypatch.setattr(filling, "_send", late)
     assert ask()
@@ -133,3 +133,7 @@ def test_check_wants_persistent_maps_of_data(
     assert [each.id for each in found] == ["realtime.E058"] * 2
     assert "expire" in found[0].msg
     assert "no data" in found[1].msg
+    monkeypatch.setattr(feed.kind, "only_ids", False)
+    settings.REALTIME |= {"namespaces": [{"name": "order", **KEPT}, KEYED]}
+    monkeypatch.setitem(feeds._feeds, Order, [feed, LiveFeed(Order, feed.kind)])
+    assert ["several feeds" in each.msg for each in check_maps()] == [True, True]

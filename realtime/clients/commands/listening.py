@@ -286,7 +286,8 @@ def _tell(
             since, begun = None, begins_of_maps
             unplaced = tuple(replace(each, offset=0) for each in entries[channel])
             result = replace(result, recovered=True)
-            whole += _map_events(listener, channel, replace(result, publications=unplaced), id_size)
+            state = replace(result, publications=unplaced)
+            whole += _map_events(listener, channel, state, id_size, is_reserved=False)
             recovered = _map_events(listener, channel, result, id_size)
         else:
             recovered = _recovered(listener, channel, result, id_size)
@@ -316,9 +317,14 @@ def _tell(
 
 
 def _map_events(
-    listener: Listener, channel: ChannelName, result: SubscribeResult, id_size: int
+    listener: Listener,
+    channel: ChannelName,
+    result: SubscribeResult,
+    id_size: int,
+    *,
+    is_reserved: bool = True,
 ) -> list[bytes]:
-    found = _recovered(listener, channel, result, id_size)
+    found = _recovered(listener, channel, result, id_size, is_reserved=is_reserved)
     if found is None:
         raise UnrecoverablePosition
     return found
@@ -333,7 +339,12 @@ def _id_size(results: Mapping[ChannelName, SubscribeResult]) -> int:
 
 
 def _recovered(
-    listener: Listener, channel: ChannelName, result: SubscribeResult, id_size: int
+    listener: Listener,
+    channel: ChannelName,
+    result: SubscribeResult,
+    id_size: int,
+    *,
+    is_reserved: bool = True,
 ) -> list[bytes] | None:
     """Return the events that a listener missed in a channel; None if it has lost some of them.
 
@@ -345,7 +356,7 @@ def _recovered(
         return None
     messages = [listener.codec.publication(channel, each) for each in result.publications]
     size = sum(map(len, messages)) + id_size * len(messages)
-    more = size - recovery.size_of(result.publications)
+    more = size - recovery.size_of(result.publications) if is_reserved else size
     most = listener.node.config.client_recovery_max_size
     if more > 0 and not listener.outbox.reserve(more, most):
         return None

@@ -98,11 +98,16 @@ def check_maps(**_: Any) -> list[CheckMessage]:
         for feed in feeds.all()
         for each, options, _ in _channels(feed)
         if options.map
-        for problem, hint in _map_problems(feed, options)
+        for problem, hint in _map_problems(feed, each, options)
     ]
 
 
-def _map_problems(feed: LiveFeed, options: ChannelOptions) -> Iterator[tuple[str, str]]:
+def _map_problems(
+    feed: LiveFeed, pattern: ChannelPattern, options: ChannelOptions
+) -> Iterator[tuple[str, str]]:
+    others = (other for other in feeds.all() if other is not feed)
+    if any(pattern.sample == each.sample for other in others for each in other.patterns):
+        yield "several feeds put rows into it", "Give each feed a channel of its own."
     if options.map != "persistent":
         yield "its rows expire", 'Set the option map of the namespace to "persistent".'
     if feed.kind.only_ids:

@@ -40,6 +40,8 @@ const STATE = 2;
 const STREAM = 1;
 /** How often a map is begun anew whose changes come faster than its pages. */
 const ATTEMPTS = 5;
+/** Entries of a page: the most that the server gives, since all pages have to come within seconds. */
+const PAGE = 1000;
 /** Milliseconds until a put fails because the map is not subscribed. */
 const READY = 5000;
 
@@ -119,7 +121,8 @@ class SharedMap {
     this.#pages = [];
     if (position) return { type: MAP, phase: STREAM };
     const none = undefined;
-    return { type: MAP, phase: STATE, cursor: none, offset: none, epoch: none, recover: none };
+    const limit = PAGE;
+    return { type: MAP, phase: STATE, limit, cursor: none, offset: none, epoch: none, recover: none };
   }
 
   #sync() {

@@ -104,3 +104,15 @@ async def test_map_beside_other_channels(server: Server, unique: str) -> None:
     async with listening(server, address(kept, other), {"Last-Event-ID": seen}) as listener:
         event = await listener.event()
         assert (event.name, json.loads(event.data or "")) == (kept, entry("000", "new"))
+
+
+async def test_map_above_the_bound_of_recovery_is_refused_for_good(
+    serve: Callable[..., Server], unique: str
+) -> None:
+    server = serve(**OPTIONS, client_recovery_max_size=1000)
+    channel = f"keyed:{unique}"
+    for number in range(2):
+        await put(server, channel, str(number), "x" * 600)
+    async with listening(server, address(channel)) as listener:
+        last = (await listener.rest())[-1]
+    assert (last.name, json.loads(last.data or "")["code"]) == ("disconnect", 3503)

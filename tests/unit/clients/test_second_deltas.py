@@ -87,6 +87,20 @@ async def test_recovered_ones_are_whole_and_the_next_one_is_a_delta(
     assert read(connection, *result["publications"]) == ([2, 3, 4], [False, False, True])
 
 
+async def test_what_did_not_fit_into_the_reply_is_no_base(
+    connect: Connect, second_node: Node
+) -> None:
+    epoch = await send(second_node, "deltas:a", 1, 2)
+    connection = await connect()
+    object.__setattr__(second_node.config, "client_recovery_max_size", 10)
+    result = await connection.call(
+        "subscribe", channel="deltas:a", delta="fossil", recover=True, offset=1, epoch=epoch
+    )
+    assert "publications" not in result
+    await send(second_node, "deltas:a", 3, 4)
+    assert read(connection) == ([3, 4], [False, True])
+
+
 async def test_nothing_to_recover_means_a_whole_publication(
     connect: Connect, second_node: Node
 ) -> None:
