@@ -135,5 +135,6 @@ def test_check_wants_persistent_maps_of_data(
     assert "no data" in found[1].msg
     monkeypatch.setattr(feed.kind, "only_ids", False)
     settings.REALTIME |= {"namespaces": [{"name": "order", **KEPT}, KEYED]}
-    monkeypatch.setitem(feeds._feeds, Order, [feed, LiveFeed(Order, feed.kind)])
+    twice: dict[Any, Any] = {Order: [feed, LiveFeed(Order, feed.kind)]}
+    monkeypatch.setattr(feeds, "_feeds", twice)
     assert ["several feeds" in each.msg for each in check_maps()] == [True, True]
