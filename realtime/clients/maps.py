@@ -55,7 +55,7 @@ def check_request(request: SubscribeRequest, options: ChannelOptions, map_type: 
 
     Args:
         request: the first one of a flow.
-        options: those of the channel.
+        options: of the channel.
         map_type: see `channel_rules.map_type`.
 
     Raises:

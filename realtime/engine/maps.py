@@ -54,7 +54,7 @@ def check_key(key: str) -> None:
 
 
 def entry_size(publication: Publication) -> int:
-    """Return the bytes that count for `map_max_bytes`: those of key and data."""
+    """Return the bytes of key and data, which count for `map_max_bytes`."""
     return len(publication.key.encode()) + len(publication.data.json)
 
 
@@ -64,8 +64,8 @@ class Page(NamedTuple):
     entries: the newest put of each key, as a publication with key, offset and time; by key, in the
         order of its bytes in UTF-8.
     cursor: where the next page begins: the last key of this one; "" after the last page.
-    position: the top of the stream at that moment. Engines answer that of `Streams.positions` for
-        every map; that of an ephemeral one means nothing, and callers drop it.
+    position: the top of the stream at that moment, as `Streams.positions` returns it. Callers drop
+        the position of an ephemeral map, which has no stream.
     size: keys in the map.
     """
 

@@ -186,7 +186,7 @@ class MemoryBroker:
         if once is not None and (digest := once.digest(channel)) in self._once_keys.positions:
             return self._refused(outgoing, self._once_keys.positions[digest], "idempotency")
         if publication.key:
-            expect = version = None  # those of the entry
+            expect = version = None  # `refusal` compares them with the entry
             if reason := self.maps.refusal(outgoing):
                 keeps = outgoing.options.keeps_history
                 return self._refused(outgoing, self._position(channel) if keeps else None, reason)

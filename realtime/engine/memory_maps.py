@@ -33,7 +33,7 @@ class _Map:
     def __init__(self) -> None:
         self.entries: dict[str, _Entry] = {}
         self.keys: list[str] = []
-        """In order: that of code points is that of bytes in UTF-8."""
+        """Sorted by code points, which is the order of bytes in UTF-8."""
         self.size = 0
         """Bytes of all entries."""
 
@@ -46,7 +46,7 @@ class MemoryMaps:
         self._timers = timers
         self._position = position
         self._maps: dict[ChannelName, _Map] = {}
-        """Those that have entries."""
+        """Maps with entries."""
         self._count = 0
         """Entries of all maps."""
         self._ends: list[tuple[float, ChannelName, str]] = []

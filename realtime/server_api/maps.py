@@ -44,7 +44,7 @@ class MapEntry(NamedTuple):
 
 
 class MapResult(NamedTuple):
-    """What became of a put or of a removal."""
+    """The outcome of a put or of a removal."""
 
     kept: bool
     """Whether it was made. False: it changed nothing, and clients got nothing."""
@@ -83,7 +83,7 @@ class Map:
                 which `PutOptions` explains.
 
         Returns:
-            What became of it; None before the commit, for a durable put, and for one that was
+            The outcome; None before the commit, for a durable put, and for one that was
             dropped.
 
         Raises:
