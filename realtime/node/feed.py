@@ -107,12 +107,8 @@ class Encodings:
             self._messages.clear()
         message = self._messages.get(codec)
         if message is None:
-            message = self._messages[codec] = encode(codec, channel, publication)
+            message = self._messages[codec] = codec.publication(channel, publication)
         return message
-
-
-def encode(codec: Codec, channel: ChannelName, publication: Publication) -> bytes:
-    return codec.publication(channel, publication)
 
 
 @dataclass(slots=True, eq=False, repr=False)
@@ -423,10 +419,9 @@ class ChannelFeed:
             self._push(publication, self._followed)
 
     def _push(self, publication: Publication, lane: Lane) -> None:
-        make = encode
+        shared = None
         if self._live and self._followed:
-            self._encodings = self._encodings or Encodings()
-            make = self._encodings.encode
+            shared = self._encodings = self._encodings or Encodings()
         for group, clients in lane.items():
             tags_filter = group.tags_filter
             if not (
@@ -435,11 +430,12 @@ class ChannelFeed:
                 or tags_filter.matches(publication.tags)
             ):
                 continue
-            message = (
-                self._encode_delta(publication, group, lane)
-                if group.delta
-                else make(group.codec, self.channel, publication)
-            )
+            if group.delta:
+                message = self._encode_delta(publication, group, lane)
+            elif shared is not None:
+                message = shared.encode(group.codec, self.channel, publication)
+            else:
+                message = group.codec.publication(self.channel, publication)
             self.deliveries.count += len(clients)
             for client in clients:
                 client.push(message)
@@ -449,7 +445,7 @@ class ChannelFeed:
     def _encode_delta(self, publication: Publication, group: Group, lane: Lane) -> bytes:
         assert self._bases is not None
         base = self._bases[lane is self._followed] if group.has_base else None
-        return encode(group.codec, self.channel, deltas.since(base, publication, group.codec))
+        return group.codec.publication(self.channel, deltas.since(base, publication, group.codec))
 
     def _keep_base(self, publication: Publication, lane: Lane) -> None:
         """Make the next delta one to this publication, which all in the lane have now."""
