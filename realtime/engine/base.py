@@ -146,6 +146,12 @@ class Outgoing(Struct, frozen=True, gc=False):
     ttl: int | None = None
     """Only with a key: seconds for which the entry lives; 0: forever, None: as the options say."""
 
+    @property
+    def is_asked(self) -> bool:
+        """Whether the engine decides about it, or keeps it: it is not only sent."""
+        is_kept = self.options.keeps_history or self.publication.key != ""
+        return is_kept or self.once is not None
+
 
 class Published(Struct, frozen=True, gc=False):
     """What became of a publication."""

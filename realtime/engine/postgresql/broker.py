@@ -16,7 +16,6 @@ from realtime.engine.postgresql.streams import (
     Keeping,
     PostgreSQLStreams,
     content_of,
-    is_asked,
     is_sent_within,
 )
 from realtime.errors import EngineUnavailable, NoReply
@@ -60,7 +59,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
         results: list[Settled] = [loop.create_future() for _ in publications]
         waits = any(map(is_sent_within, publications))  # they are sent at the commit of a group
         for outgoing, result in zip(publications, results, strict=True):
-            if waits or is_asked(outgoing) or self._under_way[outgoing.channel]:
+            if waits or outgoing.is_asked or self._under_way[outgoing.channel]:
                 self._under_way[outgoing.channel] += 1
                 self._groups.add((outgoing, result))
             else:

@@ -120,7 +120,7 @@ class PostgreSQLStreams:
         contents = [content_of(each) for each in publications]
         published = [Published()] * len(publications)
         sent = any(map(self._is_sent_within, publications))
-        asked = [index for index, each in enumerate(publications) if sent or is_asked(each)]
+        asked = [index for index, each in enumerate(publications) if sent or each.is_asked]
         asked.sort(key=lambda index: key(publications[index].channel))
         if asked:
             rows = [self._row(publications[index], contents[index]) for index in asked]
@@ -248,21 +248,13 @@ class PostgreSQLStreams:
         await self._database.fetch(_RENEW, key(channel), epoch, new_epoch())
 
 
-def is_asked(outgoing: Outgoing) -> bool:
-    """Return whether the database decides about a publication, or keeps it."""
-    is_kept = outgoing.options.keeps_history or outgoing.publication.key != ""
-    return is_kept or outgoing.once is not None
-
-
 def is_sent_within(outgoing: Outgoing) -> bool:
     """Return whether a ring is all that tells of a publication which the database decides about.
 
     It is sent in the transaction that uses an idempotency key, or changes a map: otherwise what is
     tried again would be lost, and changes would arrive in another order than they were made.
     """
-    if outgoing.options.keeps_history:
-        return False
-    return outgoing.once is not None or outgoing.publication.key != ""
+    return outgoing.is_asked and not outgoing.options.keeps_history
 
 
 def _may_be_lost(outgoing: Outgoing) -> bool:

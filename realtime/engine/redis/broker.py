@@ -86,7 +86,7 @@ class RedisStreams:
             return self._published(outgoing, reply)
         async with self._turn(outgoing.channel):
             published = Published()
-            if _has_reply(outgoing):
+            if outgoing.is_asked:
                 reply = await self._shards.call(*self._request(outgoing, content, sends=False))
                 published = self._published(outgoing, reply)
             if published.kept:
@@ -145,7 +145,7 @@ class RedisStreams:
         wait, beside = self._meta.wait, False
         if not outgoing.options.keeps_history:
             wait, beside = None, wait is not None
-            if not _has_reply(outgoing):
+            if not outgoing.is_asked:
                 return ShardRequest(shard, (servers.publish, to, data), None, beside)
             if once is not None and not outgoing.publication.key:
                 call = ScriptCall(
@@ -197,7 +197,7 @@ class RedisStreams:
 
     def _published(self, outgoing: Outgoing, reply: Reply) -> Published:
         """Return what became of a publication, by the reply to its request."""
-        if not _has_reply(outgoing):
+        if not outgoing.is_asked:
             return Published()
         offset, epoch, dropped, *refusal = reply
         position = StreamPosition(int(offset), epoch.decode()) if epoch else None
@@ -308,12 +308,6 @@ def _content(outgoing: Outgoing) -> Message:
     content["type"] = PUBLICATION
     content["channel"] = outgoing.channel
     return content
-
-
-def _has_reply(outgoing: Outgoing) -> bool:
-    """Return whether the server answers more than that it has sent a publication."""
-    kept = outgoing.options.keeps_history or outgoing.publication.key
-    return bool(kept) or outgoing.once is not None
 
 
 def _first_entry(start: int | None, reverse: bool) -> str | int:
