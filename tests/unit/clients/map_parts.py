@@ -19,6 +19,7 @@ OPTIONS: dict[str, Any] = {
         {"name": "kept", "map": "persistent"},
         {"name": "recovers", "map": "recoverable", "history_recover": True},
         {"name": "brief", "map": "ephemeral"},
+        {"name": "seen", "map": "recoverable", "presence": True},
         {"name": "open", "map": "recoverable", "map_publish": "client"},
         {"name": "theirs", "map": "recoverable", "map_publish": "subscriber"},
         {"name": "all", "map": "recoverable", "map_publish": "client", "publish": True},

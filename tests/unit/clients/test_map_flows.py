@@ -142,6 +142,34 @@ async def test_the_server_unsubscribes_between_pages(
     assert is_clean(second_node, "map:a")
 
 
+async def test_a_client_begins_anew_while_the_server_unsubscribes(
+    reader: OpenMap, second_node: Node, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    await fill(second_node, "seen:a", 150)
+    one = await reader("seen:a")
+    await one.begin()
+    asked, go_on = asyncio.Event(), asyncio.Event()
+    remove_presence = second_node.presence.remove
+
+    async def slow(channel: str, client: str) -> None:
+        asked.set()
+        await go_on.wait()
+        await remove_presence(channel, client)
+
+    monkeypatch.setattr(second_node.presence, "remove", slow)
+    ending = asyncio.create_task(second_node.unsubscribe_user("17", "seen:a"))
+    await asked.wait()
+    await one.begin()
+    assert one.last == {"error": DUPLICATE}
+    go_on.set()
+    await ending
+    await turns()
+    await one.read()
+    await put(second_node, "seen:a", "k0000", 7)
+    assert one.now == await entries(second_node, "seen:a")
+    assert set(await second_node.presence.get("seen:a")) == {one.connection.client.id}
+
+
 async def test_a_client_closes_between_pages(reader: OpenMap, second_node: Node) -> None:
     await fill(second_node, "map:a", 150)
     one = await reader("map:a")
