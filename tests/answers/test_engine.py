@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Timer
+from typing import Any
 from unittest import mock
 
 import pytest
@@ -188,6 +190,38 @@ def test_answer_that_lost_its_last_words_is_not_complete(
     row.refresh_from_db()
     assert row.status == Status.FAILED
     assert row.error.startswith("AnswerFailed")
+
+
+def test_end_that_waits_for_the_engine_loses_no_words(
+    redis: RedisServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    row = begin(channel(), form="text")
+    take, taken = Producer.take, [0]
+
+    def counted(a: Producer, now: float) -> Any:
+        taken[0] += 1
+        return take(a, now)
+
+    def resume_late(a: Producer) -> None:
+        wait_until(lambda: a.stopped)
+        monkeypatch.setattr(producer, "AWAY", -1.0)
+        before = taken[0]
+        wait_until(lambda: taken[0] >= before + 2)
+        redis.resume()
+
+    with answer(id=row.pk) as a:
+        a.write("before ")
+        wait_until(lambda: data(row.own_channel))
+        redis.freeze()
+        a.write("after ")
+        wait_until(lambda: a._under_way is not None)
+        a.write("more")
+        monkeypatch.setattr(Producer, "take", counted)
+        resuming = threading.Thread(target=resume_late, args=(a,))
+        resuming.start()
+    resuming.join()
+    row.refresh_from_db()
+    assert (row.status, row.text) == (Status.COMPLETE, "before after more")
 
 
 def test_end_waits_for_an_engine_that_is_away_for_a_moment(redis: RedisServer) -> None:
