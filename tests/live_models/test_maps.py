@@ -113,6 +113,23 @@ def test_change_while_the_map_is_filled_wins(
     assert entries() == ({key: "new"} if change == "changed" else {})
 
 
+def test_row_that_comes_back_while_it_is_taken_back_stays(
+    service: TestService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    order = Order.objects.create(team="7", title="old")
+    realtime.map(CHANNEL).remove(str(order.pk))
+    send = filling._send
+
+    def late(publications: Any) -> Any:
+        order.team, order.title = ("7", "new") if publications[0].removed else ("8", "old")
+        order.save()
+        return send(publications)
+
+    monkeypatch.setattr(filling, "_send", late)
+    assert ask()
+    assert entries() == {str(order.pk): "new"}
+
+
 def test_rows_beyond_one_chunk_are_put(
     service: TestService, monkeypatch: pytest.MonkeyPatch
 ) -> None:
