@@ -21,7 +21,15 @@ from typing import Any
 from websockets.asyncio.server import Server, ServerConnection, serve
 from websockets.exceptions import ConnectionClosed
 
-METHODS = {"connect": 0, "subscribe": 1, "unsubscribe": 2, "publish": 3, "presence": 4, "rpc": 9}
+METHODS = {
+    "connect": 0,
+    "subscribe": 1,
+    "unsubscribe": 2,
+    "publish": 3,
+    "presence": 4,
+    "history": 6,
+    "rpc": 9,
+}
 
 
 class Line:

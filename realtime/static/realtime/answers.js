@@ -219,6 +219,10 @@ export async function* answers(client, channel) {
   const handle = client.channel(channel);
   /** @type {Publication[]} */
   const waiting = [];
+  /** @type {Map<string, Status>} */
+  const known = new Map();
+  /** Whether publications were missed, which the history may have. */
+  let missed = true;
   let wake = () => {};
   /** @type {unknown} */
   let error = null;
@@ -226,33 +230,48 @@ export async function* answers(client, channel) {
     waiting.push(publication);
     wake();
   });
+  handle.on("subscribed", ({ recovered }) => {
+    missed ||= !recovered;
+    wake();
+  });
   handle.on("unsubscribed", ({ code, reason }) => {
     error = Object.assign(new Error(reason), { code });
     wake();
   });
   try {
-    await client.ready();
-    /** @type {Map<string, Status>} */
-    const known = new Map();
-    // where history cannot be read, the answers are those that begin from now on
-    const before = await client.history(channel, { limit: LOOK_BACK, reverse: true }).catch(() => []);
-    for (const { data, info } of before.reverse()) {
-      if (!info && data?.answer) known.set(data.answer, data.status);
-    }
-    for (const [id, status] of known) if (UNENDED.includes(status)) yield { id, status };
-    for (;;) {
-      const publication = waiting.shift();
-      const next = publication?.data;
-      // what a client publishes has `info`, and is no answer
-      if (!publication?.info && next?.answer && known.get(next.answer) !== next.status) {
-        known.set(next.answer, next.status);
-        yield { id: next.answer, status: next.status };
-      } else if (publication === undefined) {
-        if (error) throw error;
+    for (let seen = 0; ; ) {
+      const publication = missed ? undefined : waiting.shift();
+      if (missed) {
+        await handle.subscription.ready();
+        missed = false;
+        // where history cannot be read, the answers are those that begin from now on
+        const before = await client.history(channel, { limit: LOOK_BACK, reverse: true }).catch(() => []);
+        seen = before[0]?.offset ?? 0;
+        const found = new Map(before.reverse().filter(isAnswer).map(({ data }) => [data.answer, data.status]));
+        for (const [id, status] of found) {
+          const isNews = known.has(id) ? known.get(id) !== status : UNENDED.includes(status);
+          known.set(id, status);
+          if (isNews) yield { id, status };
+        }
+      } else if (publication) {
+        const { answer: id, status } = isAnswer(publication) ? publication.data : {};
+        if (id && known.get(id) !== status && (publication.offset ?? Infinity) > seen) {
+          known.set(id, status);
+          yield { id, status };
+        }
+      } else if (error) {
+        throw error;
+      } else {
         await new Promise((resolve) => (wake = () => resolve(null)));
       }
     }
   } finally {
     handle.release();
   }
+}
+
+/** Whether the service published this about an answer: what a client publishes has `info`.
+ * @param {Publication} publication */
+function isAnswer({ data, info }) {
+  return !info && Boolean(data?.answer);
 }

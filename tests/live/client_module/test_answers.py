@@ -15,6 +15,7 @@ from selenium.webdriver import Chrome
 from tests.answers.helpers import text_of
 from tests.live.client_module.page import OPTIONS, ClientPage
 from tests.processes import run_python
+from tests.scripted_server import Line
 from tests.server import ROOT, Server, wait_until
 from tests.tcp_proxy import TcpProxy
 
@@ -130,6 +131,67 @@ async def test_answers_of_a_channel_begin_and_end(
         (second, "queued"),
         (second, "complete"),
     ]
+
+
+LISTEN = """
+    const { answers } = await import("/static/realtime/answers.js");
+    window.seen = [];
+    (async () => {
+      for await (const { id, status } of answers(client, args[0])) seen.push(`${id} ${status}`);
+    })();
+"""
+
+
+async def seen(page: ClientPage, count: int) -> list[str]:
+    """What a loop over the answers of a channel has got, once it has so many."""
+    return await page.run(  # type: ignore[no-any-return]
+        "while (seen.length < args[0]) await new Promise((go) => setTimeout(go, 5)); return seen",
+        count,
+    )
+
+
+def publication(answer_id: str, status: str, offset: int) -> dict[str, Any]:
+    return {"data": {"answer": answer_id, "status": status}, "offset": offset}
+
+
+async def test_history_is_read_once_subscribed_and_counts_before_what_came_until_then(
+    server: Server, page: ClientPage
+) -> None:
+    """An answer that begins between both is not lost, and its states do not go back."""
+
+    async def script(line: Line) -> None:
+        await line.accept()
+        command = await line.command("subscribe")
+        await line.send({"id": command["id"], "result": {}})
+        command = await line.command("history")
+        pushes = [
+            {"result": {"channel": "c", "data": publication(*each)}}
+            for each in [("a", "queued", 1), ("a", "complete", 2), ("b", "queued", 3)]
+        ]
+        history = [publication("b", "queued", 3), publication("a", "complete", 2)]
+        result = {"publications": history, "offset": 3, "epoch": "e"}
+        await line.send(*pushes, {"id": command["id"], "result": result})
+        late = publication("b", "complete", 4)
+        await line.send({"result": {"channel": "c", "data": late}})
+        await line.stay()
+
+    await page.open(server.address)
+    async with page.scripted(script):
+        await page.run(LISTEN, "c")
+        assert await seen(page, 2) == ["b queued", "b complete"]
+
+
+async def test_answers_that_began_and_ended_without_a_connection_are_told(
+    server: Server, proxy: TcpProxy, page: ClientPage, unique: str
+) -> None:
+    first = begun(server, unique, 10_000)
+    await page.connected(proxy.url, fallback=False)
+    await page.run(LISTEN, f"chat:{unique}")
+    assert await seen(page, 1) == [f"{first} queued"]
+    async with page.away(proxy):
+        second = begun(server, unique, 10_000)
+    news = [f"{first} queued", f"{first} stopped", f"{second} queued"]
+    assert sorted(await seen(page, 3)) == sorted(news)
 
 
 async def test_unknown_answer_and_one_of_another_are_errors(
