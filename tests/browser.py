@@ -18,10 +18,10 @@ from selenium.webdriver.support.ui import WebDriverWait
 
 from tests.conftest import require
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 """Seconds; a page has this long to show what it should."""
 
-SCRIPT_TIMEOUT = 30
+SCRIPT_TIMEOUT = 60
 """Seconds that an asynchronous script may take, unless a test says otherwise."""
 
 NOT_YET = (JavascriptException, NoSuchElementException, StaleElementReferenceException)

@@ -17,7 +17,7 @@ from typing import Any
 from tests.ports import free_port
 from tests.server import wait_until
 
-TIMEOUT = 60.0
+TIMEOUT = 120.0
 
 
 def find_program(name: str) -> str | None:

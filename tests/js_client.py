@@ -25,7 +25,7 @@ from tests.js_builds import Build
 from tests.js_node import NodeProcess
 from tests.tcp_proxy import TcpProxy
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 LINE_LIMIT_BYTES = 16 * 1024 * 1024
 
 RETRY = {"minRetry": 20, "maxRetry": 100}

@@ -8,7 +8,7 @@ import tempfile
 from tests.conftest import require
 from tests.js_builds import DIRECTORY, require_packages
 
-TIMEOUT = 30.0
+TIMEOUT = 60.0
 
 
 def find_node() -> str:

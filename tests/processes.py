@@ -82,7 +82,7 @@ def run_python(
     environment: Mapping[str, str],
     *,
     stdin: str = "",
-    timeout: float = 60,
+    timeout: float = 120,
 ) -> subprocess.CompletedProcess[str]:
     """Run a Python process to its end.
 

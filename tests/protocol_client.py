@@ -20,7 +20,7 @@ from websockets.exceptions import ConnectionClosed
 
 from realtime.protocol.v1 import client_pb2
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 METHODS: Mapping[str, tuple[int, type[Message], type[Message]]] = {
     "connect": (0, client_pb2.ConnectRequest, client_pb2.ConnectResult),

@@ -9,7 +9,7 @@ import redis
 from tests.redis_server import RedisServer, redis_binary
 from tests.server import wait_until
 
-FAILOVER_TIMEOUT = 20.0
+FAILOVER_TIMEOUT = 60.0
 DOWN_AFTER = 1000
 """Milliseconds after which a master that does not answer is replaced; a busy one needs some."""
 

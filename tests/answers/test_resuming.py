@@ -14,7 +14,7 @@ from realtime.server_api.arguments import Position
 from tests.answers.helpers import begun, browsing
 from tests.server import Server
 
-TIMEOUT = 10
+TIMEOUT = 30
 
 
 @pytest.mark.parametrize("form", ["ui", "ag-ui", "text"])

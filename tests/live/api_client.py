@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 
 from tests.server import API_KEY, ListeningProcess, Server
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 SHELLS: Mapping[str, Mapping[str, Any]] = {
     "asgi": {},

@@ -45,7 +45,7 @@ async def node(engine_options: dict[str, Any]) -> AsyncIterator[Node]:
 
 
 async def take(reading: Any, number: int) -> list[Heard]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         return [await anext(reading) for _ in range(number)]
 
 
@@ -55,13 +55,13 @@ async def publish(channel: str, *data: Any) -> None:
 
 async def listening(node: Node, channel: str) -> None:
     """Wait until somebody listens."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (feed := node.hub.feeds.get(channel)) or not list(feed._all_live()):
             await asyncio.sleep(0.01)
 
 
 async def left(node: Node, channel: str) -> None:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while channel in node.hub.feeds:
             await asyncio.sleep(0.01)
 
@@ -123,7 +123,7 @@ async def test_slow_reader_is_an_error(node: Node) -> None:
         await take(reading, 1)
         for _ in range(11):
             await publish("kept:4", "x" * 1000)
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while not (top := node.hub.feeds["kept:4"].position) or top.offset < 12:
                 await asyncio.sleep(0.01)
         with pytest.raises(PublicationsLost):
@@ -139,7 +139,7 @@ async def test_burst_at_a_waiting_reader_leaves_no_gap(node: Node) -> None:
 
     reading = asyncio.ensure_future(read())
     await publish("kept:10", 0)
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not offsets:
             await asyncio.sleep(0.01)
         await publish("kept:10", *["x" * 1000] * 30)

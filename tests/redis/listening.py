@@ -8,7 +8,7 @@ from collections.abc import Callable
 from realtime.redis.hosts import Host, Timeouts
 from realtime.redis.pubsub import PubSub
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 
 
 class Listener:

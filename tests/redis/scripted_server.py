@@ -9,7 +9,7 @@ import hiredis
 
 from tests.redis_server import RedisServer
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 OK = b"+OK\r\n"
 
 

@@ -108,7 +108,7 @@ async def test_outcome_is_unknown_when_the_connection_breaks_meanwhile(
     with pair.replica.frozen():
         running = asyncio.create_task(run(PUSH, "a", Wait(1, 4000)))
         with pair.master.client() as client:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not client.info("clients")["blocked_clients"]:
                     await asyncio.sleep(0.01)
             client.execute_command("CLIENT", "KILL", "TYPE", "normal")
@@ -141,7 +141,7 @@ async def test_callers_that_come_while_others_wait_are_served_by_the_next_wait(
     with pair.replica.frozen():
         first = asyncio.create_task(connection.call(ScriptCall(PUSH, ("list",), (0,)), WAIT))
         with pair.master.client() as client:
-            async with asyncio.timeout(10):
+            async with asyncio.timeout(60):
                 while not client.info("clients")["blocked_clients"]:
                     await asyncio.sleep(0.01)
         others = [

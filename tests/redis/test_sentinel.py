@@ -177,7 +177,7 @@ async def test_old_master_is_left_when_the_sentinels_name_another_one(
     masters[0] = new
 
     with new.client() as client:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(60):
             while client.get("a") is None:
                 await execute("SET", "a", "2")
     with old.client() as client:

@@ -18,7 +18,7 @@ from realtime.asgi import application
 from realtime.serving import serving
 from realtime.transports.asgi import ASGIApplication, Event, Receive, Scope, Send
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 """Seconds; a communicator waits for one unless told otherwise."""
 
 

@@ -53,7 +53,7 @@ async def asked(http: httpx.AsyncClient, chat: str) -> str:
 async def received(client: JsClient, channel: str, until: str) -> list[Any]:
     """The chunks of the next publications, up to one of this type."""
     chunks: list[Any] = []
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while until not in [each["type"] for each in chunks]:
             chunks += await client.publication(channel)
     return chunks
@@ -119,6 +119,6 @@ async def test_text_is_whole_for_the_python_client(
         await subscription.ready()
         for _ in range(3):
             await http.post(f"/go/{unique}")
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await events.ended.wait()
     assert "".join(each.get("delta", "") for each in events.chunks) == "one two three"

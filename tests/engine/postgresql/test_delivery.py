@@ -273,7 +273,7 @@ def _publish_in_silence(bench: PostgreSQLBench, channel: str, number: int) -> No
 
 
 async def _until_published(bench: PostgreSQLBench, channel: str, value: int) -> None:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             with contextlib.suppress(EngineUnavailable):
                 await bench.publish(channel, value, options=LONG)

@@ -7,5 +7,5 @@ from typing import Any
 
 
 async def receive(layer: Any, channel: str) -> Any:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         return await layer.receive(channel)

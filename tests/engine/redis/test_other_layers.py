@@ -77,7 +77,7 @@ async def test_layer_that_hangs_holds_up_a_channel_for_a_time_only(
 
     first = asyncio.create_task(publish(node, PLAIN, 1, unique))
     await hangs.wait()
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         await publish(node, PLAIN, 2, unique)
         with pytest.raises(NoReply):
             await first

@@ -177,7 +177,7 @@ async def test_follower_goes_on_after_an_undecodable_entry(engine: RedisBench, u
         client.xadd(engine.keys.stream(unique)[0], {"m": b"garbage"}, id="2-0")
         client.hset(engine.keys.stream(unique)[1], "s", 2)
 
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         await follower.check()
     await engine.publish(unique, 3)
     await follower.check()

@@ -22,7 +22,7 @@ from tests.conftest import connection_token
 from tests.scripted_server import Script, ScriptedServer
 from tests.tcp_proxy import TcpProxy
 
-SCRIPT_TIMEOUT = 30
+SCRIPT_TIMEOUT = 60
 
 KEPT = 5
 """Publications kept per channel in the namespace "rec"."""

@@ -42,8 +42,8 @@ ENVIRONMENT = {
     "SERVICE_ADMIN": "true",
     "SERVICE_ADMIN_PASSWORD": SHARED_PASSWORD,
     "SERVICE_ADMIN_SECRET": ADMIN_SECRET,
-    "SERVICE_REDIS_CONNECT_TIMEOUT": "1",
-    "SERVICE_REDIS_READ_TIMEOUT": "1",
+    "SERVICE_REDIS_CONNECT_TIMEOUT": "3",
+    "SERVICE_REDIS_READ_TIMEOUT": "3",
 }
 
 DJANGO = ["#header", ".breadcrumbs", "#nav-sidebar", "#toggle-nav-sidebar", ".skip-to-content-link"]

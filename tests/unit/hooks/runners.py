@@ -1,6 +1,6 @@
 """What the runners of these tests are made with."""
 
-TIMEOUT = 20.0
+TIMEOUT = 60.0
 """Seconds that a function has; far more than any needs."""
 
 WORKERS = 2
