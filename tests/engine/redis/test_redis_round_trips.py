@@ -43,10 +43,11 @@ HEARTBEAT = (
 
 
 @contextmanager
-def monitored(server: RedisServer) -> Iterator[Callable[[], list[str]]]:
-    """Watch a Redis; the function gives the commands that this service sent it meanwhile.
+def monitored(server: RedisServer, word: str) -> Iterator[Callable[[], list[str]]]:
+    """Watch a Redis; the function gives the commands with a word that the service sent meanwhile.
 
-    Those that scripts run are not among them, nor is the heartbeat. To be asked once.
+    The word is in the channels of one test. Commands that scripts run are left out, and so is the
+    heartbeat. To be asked once.
     """
     lines: list[dict[str, Any]] = []
     end = new_word()
@@ -67,7 +68,7 @@ def monitored(server: RedisServer) -> Iterator[Callable[[], list[str]]]:
             return [
                 line["command"]
                 for line in lines
-                if PREFIX in line["command"]
+                if word in line["command"]
                 and not any(name in line["command"] for name in HEARTBEAT)
             ]
 
@@ -123,7 +124,7 @@ async def test_publication_is_one_command(
     for client in clients:
         await client.push()
 
-    with monitored(redis_server) as sent:
+    with monitored(redis_server, unique) as sent:
         for value in range(3):
             await asyncio.to_thread(server.publish, channel, value)
         for client in clients:
@@ -145,7 +146,7 @@ async def test_broadcast_is_one_command_for_each_channel(
     channels = [f"{namespace}:{unique}-{number}" for number in range(10)]
     await asyncio.to_thread(server.publish, f"{namespace}:{unique}", "brings the script along")
 
-    with monitored(redis_server) as sent:
+    with monitored(redis_server, unique) as sent:
         reply = await asyncio.to_thread(server.api, "broadcast", channels=channels, data=1)
         commands = sent()
 
@@ -163,11 +164,11 @@ async def test_second_subscriber_of_a_process_costs_redis_nothing_but_its_presen
     await subscribers(1, f"joined:{unique}")
     await subscribers(1, f"plain:{unique}")
 
-    with monitored(redis_server) as sent:
+    with monitored(redis_server, unique) as sent:
         await subscribers(1, f"plain:{unique}")
         assert sent() == []
 
-    with monitored(redis_server) as sent:
+    with monitored(redis_server, unique) as sent:
         newcomer = (await subscribers(1, f"joined:{unique}"))[0]
         assert (await newcomer.push())["type"] == 1  # its own join
         names = [line.split()[0].upper() for line in sent()]
