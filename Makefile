@@ -67,6 +67,7 @@ simulate: $(VENV)/.installed-dev  ## Play faults in a simulated world: SECONDS, 
 pictures: $(VENV)/.installed-dev  ## Make the pictures of the documentation and of the examples anew.
 	$(BIN)/python -m docs.pictures.make
 	$(BIN)/python -m docs.pictures.film
+	$(BIN)/python -m docs.pictures.front
 	$(BIN)/python -m docs.pictures.examples
 
 translations: $(VENV)/.installed-dev  ## Take up new texts of the panel, and compile the catalogs.

@@ -144,10 +144,11 @@ LISTEN = """
 
 async def seen(page: ClientPage, count: int) -> list[str]:
     """What a loop over the answers of a channel has got, once it has so many."""
-    return await page.run(  # type: ignore[no-any-return]
+    got: list[str] = await page.run(
         "while (seen.length < args[0]) await new Promise((go) => setTimeout(go, 5)); return seen",
         count,
     )
+    return got
 
 
 def publication(answer_id: str, status: str, offset: int) -> dict[str, Any]:
