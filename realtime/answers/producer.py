@@ -27,10 +27,12 @@ from realtime.answers.models import Answer, Status
 from realtime.cluster.member import NewPublication
 from realtime.config import sources
 from realtime.engine.base import Published
-from realtime.errors import EngineUnavailable
+from realtime.errors import EngineUnavailable, UnrecoverablePosition
 from realtime.hooks.site_values import to_payload
-from realtime.protocol.messages import StreamPosition
-from realtime.server_api.queries import Publication, history
+from realtime.protocol.messages import Publication, StreamPosition
+from realtime.server_api.arguments import Position
+from realtime.server_api.queries import reading
+from realtime.serving import serving
 
 TICK = 0.04
 """Seconds between publications of one answer while it is young."""
@@ -115,7 +117,7 @@ class Producer:
         self._metadata: Any = None
         self.error: Exception | None = None
         """What writes raise; None while they do not."""
-        self._inputs_after: int | None = None
+        self._inputs_after: Position | None = None
         self._max_bytes = sources.current().answers_max_size
 
     # what sites use
@@ -190,23 +192,30 @@ class Producer:
             NotAvailable: the channel keeps no history.
             EngineUnavailable: the engine is away.
         """
-        if not self.row.user:
+        if not (user := self.row.user):
             return []
-        if self._inputs_after is None:
-            latest = history(self.channel, limit=INPUTS, reverse=True)
-            begins = [each["offset"] for each in latest if self._is_begin(each)]
-            oldest = latest[-1]["offset"] if latest else 1
-            self._inputs_after = min(begins, default=oldest - 1)
-        found = history(self.channel, limit=INPUTS, since=self._inputs_after)
-        if found:
-            self._inputs_after = found[-1]["offset"]
-        user = self.row.user
-        return [each["data"] for each in found if "info" in each and each["info"]["user"] == user]
+        try:
+            found = self._read_channel(self._inputs_after)
+        except UnrecoverablePosition:  # the engine lost what was before: all it has is new
+            found = self._read_channel(None)
+        own = [each for each in found if each.info is not None and each.info.user == user]
+        return [msgspec.json.decode(each.data.json) for each in own]
+
+    def _read_channel(self, since: Position | None) -> list[Publication]:
+        """Return the publications after a position; None: after the begin of the answer."""
+        wanted = reading(self.channel, limit=INPUTS, since=since, reverse=since is None)
+        result = serving.call(wanted)
+        found = sorted(result.publications, key=lambda each: each.offset)
+        begins = [at for at, each in enumerate(found) if self._is_begin(each)]
+        top = result.position or StreamPosition(0, "")
+        offset = found[-1].offset if found else top.offset
+        self._inputs_after = Position(offset, top.epoch)
+        return found[begins[0] :] if begins else found
 
     def _is_begin(self, found: Publication) -> bool:
         """Return whether a publication announces the answer."""
-        data = found["data"]
-        return "info" not in found and isinstance(data, dict) and data.get("answer") == self.id
+        data = msgspec.json.decode(found.data.json)
+        return found.info is None and isinstance(data, dict) and data.get("answer") == self.id
 
     async def ainputs(self) -> list[Any]:
         """Return what the user published. Async version of `inputs`."""

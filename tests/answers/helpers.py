@@ -12,7 +12,12 @@ import httpx
 from django.utils import timezone
 
 import realtime
+from realtime import channel_rules
 from realtime.answers.models import Answer
+from realtime.config import sources
+from realtime.hooks.site_values import to_payload
+from realtime.protocol.messages import ClientInfo
+from realtime.serving import serving
 from tests.server import Server
 from tests.site.answers import WORDS
 
@@ -27,6 +32,13 @@ def statuses(*rows: Answer) -> list[str]:
 
 def data(name: str) -> list[Any]:
     return [each["data"] for each in realtime.history(name)]
+
+
+def write_as(user: str, name: str, value: object) -> None:
+    """Publish as a client of a user does."""
+    options = channel_rules.options_of(name, sources.current())
+    info = ClientInfo(user=user, client="C")
+    serving.call(lambda member: member.publish(name, to_payload(value), options, info))
 
 
 def ended_ago(row: Answer, ago: timedelta) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from threading import Timer
 from typing import Any
@@ -18,7 +19,7 @@ from realtime.answers.sweeper import AnswerSweeper
 from realtime.config import sources
 from realtime.errors import EngineUnavailable
 from tests.answers.conftest import CHAT
-from tests.answers.helpers import channel, data
+from tests.answers.helpers import channel, data, write_as
 from tests.answers.installing import installed
 from tests.redis_server import RedisServer
 from tests.server import wait_until
@@ -89,6 +90,26 @@ def test_text_that_the_engine_lost_is_in_the_row_of_a_silent_producer(redis: Red
         a.write(" after")
     row.refresh_from_db()
     assert (row.status, row.text) == (Status.COMPLETE, "before after")
+
+
+def test_inputs_are_new_ones_after_the_engine_lost_the_channel(redis: RedisServer) -> None:
+    name = channel()
+    with answer(name, user=7, form="text") as a:
+        for value in ("first", "second"):
+            write_as("7", name, value)
+        assert a.inputs() == ["first", "second"]
+        redis.restart(empty=True)
+        wait_until(lambda: _is_written(name, "third"))
+        assert a.inputs() == ["third"]
+        write_as("7", name, "fourth")
+        assert a.inputs() == ["fourth"]
+
+
+def _is_written(name: str, value: str) -> bool:
+    with suppress(EngineUnavailable):  # it has just come back
+        write_as("7", name, value)
+        return True
+    return False
 
 
 def test_long_answer_is_saved_while_it_is_written(

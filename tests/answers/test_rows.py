@@ -17,7 +17,7 @@ from django.db import transaction
 from django.test import Client
 
 import realtime
-from realtime import channel_rules, hooks
+from realtime import hooks
 from realtime.answers import (
     AnswerFailed,
     Busy,
@@ -34,11 +34,8 @@ from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import AnswerSweeper
 from realtime.config import sources
 from realtime.errors import Error, InternalError, LimitExceeded, NotServing
-from realtime.hooks.site_values import to_payload
 from realtime.pending.models import Pending
-from realtime.protocol.messages import ClientInfo
-from realtime.serving import serving
-from tests.answers.helpers import channel, data, statuses
+from tests.answers.helpers import channel, data, statuses, write_as
 from tests.server import wait_until
 
 pytestmark = [
@@ -283,9 +280,7 @@ def test_inputs_are_what_the_user_wrote_since_the_begin() -> None:
     name = channel()
 
     def write(user: str, value: object) -> None:
-        options = channel_rules.options_of(name, sources.current())
-        info = ClientInfo(user=user, client="C")
-        serving.call(lambda member: member.publish(name, to_payload(value), options, info))
+        write_as(user, name, value)
 
     write("7", "before")
     with answer(name, user=7, form="text") as a:
