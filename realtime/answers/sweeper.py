@@ -68,9 +68,9 @@ class AnswerSweeper:
             timer.cancel()
 
     async def stop(self) -> None:
-        """Wait for a look that is under way, a second at most."""
-        if self._sweeping:
-            await asyncio.wait(self._sweeping, timeout=STOP_TIMEOUT)
+        """Wait for a look that is under way on this event loop, a second at most."""
+        if own := self._sweeping & asyncio.all_tasks():
+            await asyncio.wait(own, timeout=STOP_TIMEOUT)
 
     def _begin(self, node: Node, timer: Timer) -> None:
         task = asyncio.ensure_future(self._run(node, timer))

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
+from threading import Event
 
 import pytest
 from django.utils import timezone
@@ -13,8 +16,10 @@ from realtime.answers import flusher as flushing
 from realtime.answers.models import Answer, Status
 from realtime.answers.sweeper import KEEP_STREAM, QUEUE_TIMEOUT, AnswerSweeper
 from realtime.config import sources
+from realtime.hooks.runner import own_connections
+from realtime.serving import serving
 from tests.answers.helpers import channel, data, ended_ago, statuses
-from tests.server import wait_until
+from tests.server import TIMEOUT, wait_until
 
 pytestmark = [
     pytest.mark.usefixtures("over_redis"),
@@ -79,3 +84,32 @@ def test_chunks_leave_the_engine_and_rows_the_database_in_time() -> None:
     ended_ago(a.row, timedelta(minutes=61))
     AnswerSweeper().sweep()
     assert not Answer.objects.filter(pk=a.id).exists()
+
+
+def test_node_that_stops_waits_for_no_other_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    sweeps, goes_on = Event(), Event()
+
+    def sweep(_: AnswerSweeper) -> None:
+        sweeps.set()
+        goes_on.wait(TIMEOUT)
+
+    async def sweeping() -> None:
+        await serving.start(own_connections)  # and claims the sweep of the service
+        await asyncio.to_thread(goes_on.wait, TIMEOUT)
+        await serving.stop()
+
+    async def stopping() -> None:
+        await serving.start(own_connections)
+        async with asyncio.timeout(TIMEOUT / 2):
+            await serving.stop()
+
+    monkeypatch.setattr(AnswerSweeper, "sweep", sweep)
+    monkeypatch.setattr(sweeper, "STOP_TIMEOUT", TIMEOUT)
+    with ThreadPoolExecutor() as pool:
+        other = pool.submit(asyncio.run, sweeping())
+        try:
+            assert sweeps.wait(TIMEOUT)
+            asyncio.run(stopping())
+        finally:
+            goes_on.set()
+        other.result()
