@@ -135,8 +135,10 @@ def _if_allowed(check: Check, request: HttpRequest, row: Answer, respond: Respon
     try:
         check(row, Request(client="", user=user, handshake=handshake))
         return respond()
-    except (errors.InternalError, errors.EngineUnavailable):
-        return HttpResponse("The answer cannot be reached now.\n", status=503)
+    except errors.InternalError:
+        return HttpResponse("A hook failed.\n", status=500)
+    except errors.EngineUnavailable:
+        return HttpResponse("The engine is away.\n", status=503)
     except (errors.Error, errors.Disconnect):
         raise PermissionDenied from None
 

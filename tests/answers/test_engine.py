@@ -11,6 +11,8 @@ from typing import Any
 from unittest import mock
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
 
 from realtime.answers import AnswerFailed, Producer, answer, begin, end, producer
 from realtime.answers import flusher as flushing
@@ -161,6 +163,17 @@ def test_engine_that_is_away_for_too_long_fails_the_answer(
     assert row.status == Status.FAILED
     assert row.error.startswith("AnswerFailed")
     assert row.text.startswith("before ")
+
+
+@pytest.mark.urls("tests.site.answers")
+def test_stop_while_the_engine_is_away_is_refused_for_now(
+    redis: RedisServer, client: Client
+) -> None:
+    client.force_login(user := get_user_model().objects.create(username="reader"))
+    row = begin(channel(), user=user)
+    redis.kill()
+    assert client.post(f"/answers/{row.pk}/stop").status_code == 503
+    assert Answer.objects.get(pk=row.pk).status == Status.QUEUED
 
 
 def test_block_that_is_left_while_the_engine_is_away_raises(

@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from django.contrib.auth import get_user_model
+from django.test import Client
 
 from realtime import hooks
 from realtime.answers import StopRequest, permission
@@ -152,6 +154,15 @@ def test_info_of_the_hook_is_that_of_the_subscription() -> None:
 def test_hook_that_fails_lets_nobody_in() -> None:
     with pytest.raises(InternalError):
         decided(asked_in("broken:1"), FRIEND)
+
+
+@pytest.mark.urls("tests.site.answers")
+def test_visitor_meets_a_hook_that_fails_as_everywhere(client: Client) -> None:
+    client.force_login(get_user_model().objects.create(username="reader"))
+    row = asked_in("broken:1")
+    hooks.answer_stop("broken:{pk}")(lambda request: 1 / 0)
+    assert client.get(f"/answers/{row.pk}/events").status_code == 500
+    assert client.post(f"/answers/{row.pk}/stop").status_code == 500
 
 
 def test_user_who_asked_may_stop_or_whom_the_hook_allows() -> None:
