@@ -16,26 +16,18 @@ from typing import TYPE_CHECKING
 from realtime import lazy_names
 
 if TYPE_CHECKING:
-    from realtime.answers.http import response, resume_response
-    from realtime.answers.permission import StopRequest
-    from realtime.answers.producer import AnswerFailed, Producer, Stopped
-    from realtime.answers.rows import Busy, begin, end, erase
-    from realtime.answers.writing import aanswer, answer
-
-__all__ = [
-    "AnswerFailed",
-    "Busy",
-    "Producer",
-    "StopRequest",
-    "Stopped",
-    "aanswer",
-    "answer",
-    "begin",
-    "end",
-    "erase",
-    "response",
-    "resume_response",
-]
+    from realtime.answers.http import response as response
+    from realtime.answers.http import resume_response as resume_response
+    from realtime.answers.permission import StopRequest as StopRequest
+    from realtime.answers.producer import AnswerFailed as AnswerFailed
+    from realtime.answers.producer import Producer as Producer
+    from realtime.answers.producer import Stopped as Stopped
+    from realtime.answers.rows import Busy as Busy
+    from realtime.answers.rows import begin as begin
+    from realtime.answers.rows import end as end
+    from realtime.answers.rows import erase as erase
+    from realtime.answers.writing import aanswer as aanswer
+    from realtime.answers.writing import answer as answer
 
 _MODULES = {
     **dict.fromkeys(("Busy", "begin", "end", "erase"), "realtime.answers.rows"),
@@ -44,5 +36,7 @@ _MODULES = {
     **dict.fromkeys(("response", "resume_response"), "realtime.answers.http"),
     "StopRequest": "realtime.answers.permission",
 }
+
+__all__ = list(_MODULES)
 
 __getattr__ = lazy_names(__name__, _MODULES)

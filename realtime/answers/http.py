@@ -121,11 +121,11 @@ def events(request: HttpRequest, pk: UUID) -> HttpResponse:
 def stop(request: HttpRequest, pk: UUID) -> HttpResponse:
     """Stop an answer, for those who may. It answers with the status that the answer has then."""
     row = get_object_or_404(answers(), pk=pk)
+    return _if_allowed(permission.check_stop, request, row, partial(_stop, row))
 
-    def respond() -> HttpResponse:
-        return JsonResponse({"status": rows.end(row, Status.STOPPED).status})
 
-    return _if_allowed(permission.check_stop, request, row, respond)
+def _stop(row: Answer) -> HttpResponse:
+    return JsonResponse({"status": rows.end(row, Status.STOPPED).status})
 
 
 def _if_allowed(check: Check, request: HttpRequest, row: Answer, respond: Respond) -> HttpResponse:

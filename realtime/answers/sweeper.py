@@ -43,39 +43,27 @@ KEEP_STREAM = timedelta(seconds=60)
 """How long readers who come back find the chunks that they missed."""
 AT_ONCE = 500
 """Answers of one look, of each kind."""
-STOP_TIMEOUT = 1.0
 
 
 class AnswerSweeper:
     """See the module; the contract is `server_api.node_apps.NodeApp`."""
 
     def __init__(self) -> None:
-        self._timers: dict[Node, Timer] = {}
-        self._sweeping: set[asyncio.Task[None]] = set()
         self._missing: dict[str, float] = {}
         """Producers without a lease → when that was seen first."""
         self._outage = Outage()
         self._outage_of_ends = Outage()
 
     async def start(self, node: Node) -> None:
-        """Look now, and every `INTERVAL` seconds."""
-        timer = self._timers[node] = node.timers.timer(lambda: self._begin(node, timer))
-        self._begin(node, timer)
+        """Look now, and every `INTERVAL` seconds, until the node stops."""
+        timer = node.timers.timer(lambda: node.spawn(self._run(node, timer)))
+        timer.set(node.timers.now())
 
     def begin_stop(self, node: Node) -> None:
-        """Look no more."""
-        if (timer := self._timers.pop(node, None)) is not None:
-            timer.cancel()
+        """Do nothing: the timer ends with the node."""
 
     async def stop(self) -> None:
-        """Wait for a look that is under way on this event loop, a second at most."""
-        if own := self._sweeping & asyncio.all_tasks():
-            await asyncio.wait(own, timeout=STOP_TIMEOUT)
-
-    def _begin(self, node: Node, timer: Timer) -> None:
-        task = asyncio.ensure_future(self._run(node, timer))
-        self._sweeping.add(task)
-        task.add_done_callback(self._sweeping.discard)
+        """Wait for nothing: a look may end at any point, as when its process dies."""
 
     async def _run(self, node: Node, timer: Timer) -> None:
         try:

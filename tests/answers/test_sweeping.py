@@ -104,7 +104,6 @@ def test_node_that_stops_waits_for_no_other_loop(monkeypatch: pytest.MonkeyPatch
             await serving.stop()
 
     monkeypatch.setattr(AnswerSweeper, "sweep", sweep)
-    monkeypatch.setattr(sweeper, "STOP_TIMEOUT", TIMEOUT)
     with ThreadPoolExecutor() as pool:
         other = pool.submit(asyncio.run, sweeping())
         try:
