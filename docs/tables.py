@@ -108,6 +108,7 @@ TOGETHER: Mapping[str, Sequence[str]] = {
     allow_publish_for_client allow_publish_for_subscriber allow_publish_for_anonymous
     allow_presence_for_client allow_presence_for_subscriber allow_presence_for_anonymous
     allow_history_for_client allow_history_for_subscriber allow_history_for_anonymous
+    history_lifetime history_meta_ttl
     force_positioning allow_positioning
     force_recovery allow_recovery
     user_subscribe_to_personal user_personal_channel_namespace user_personal_single_connection

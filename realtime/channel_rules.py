@@ -131,6 +131,19 @@ def options_of(channel: str, config: Config) -> ChannelOptions:
     return options
 
 
+def meta_ttl(config: Config, channel: ChannelName) -> int:
+    """Return the seconds for which the position of an unused channel is kept.
+
+    0: as the option of the engine says.
+    """
+    if channel.startswith(INTERNAL):
+        return 0
+    try:
+        return options_of(channel, config).meta_ttl
+    except NamespaceNotFound:
+        return 0
+
+
 def presence_maps(channel: ChannelName, config: Config) -> list[tuple[ChannelName, ChannelOptions]]:
     """Return the maps that show who is in a channel, with their options."""
     boundary = config.channel_namespace_boundary

@@ -56,7 +56,7 @@ OF_CHANNELS = (
     Need(
         "allow_recovery allow_positioning force_positioning force_recovery_mode"
         " allow_history_for_client allow_history_for_subscriber allow_history_for_anonymous"
-        " history_disable_for_client join_on_read",
+        " history_disable_for_client history_meta_ttl join_on_read",
         lambda o, c: not (o.history_size or o.history_lifetime),  # for one of them see W028
         "no history is kept",
         "Set history_size and history_lifetime",

@@ -32,7 +32,7 @@ def check_options(report: Report) -> list[CheckMessage]:
     E014: a URL in `redis_url` is not a Redis URL, or has an unknown parameter.
     E015: `redis_host` and `redis_port` are wrong or do not fit together.
     E016: Sentinels without master name, a master name without Sentinels, or wrong addresses.
-    E017: `redis_history_meta_ttl` is too short.
+    E017: `redis_history_meta_ttl` or `history_meta_ttl` is too short.
     E018: `channel_layer` without Redis.
     E019: `channel_layer` is not in `CHANNEL_LAYERS`, or is in memory.
     E020: a `proxy_*_endpoint` is not an http or https URL.

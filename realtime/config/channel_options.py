@@ -20,6 +20,11 @@ from realtime.config.fields import option, seconds
 MAP_STREAM = (100, 60)
 """Publications that a map keeps in its stream, and seconds, where no option says it."""
 
+META_TTL_MIN = 60
+"""Seconds. A client that was away for a moment must find the epoch that it knows."""
+
+META_TTL_HINT = "Otherwise the service forgets the offset of a channel before clients are back."
+
 PER_USER = "user"
 """The value of `join_leave` for one join and one leave per user."""
 
@@ -48,6 +53,11 @@ class ChannelOptions:
     )
     history_size: int = option(0, "Publications kept per channel; 0: none.")
     history_lifetime: int = seconds(0, "Seconds for which publications are kept; 0: none.")
+    history_meta_ttl: int = seconds(
+        0,
+        "Seconds the offset of an unused channel is remembered, at least twice history_lifetime; 0:"
+        " as the option of the engine says.",
+    )
     history_recover: bool = option(
         False, "Give clients that reconnect the publications they missed. Needs history."
     )
@@ -209,6 +219,14 @@ class ChannelOptions:
         if wanted is not None:
             return wanted
         return 0 if self.map == "persistent" else self.map_key_ttl
+
+    @property
+    def meta_ttl(self) -> int:
+        """Seconds for which the position of an unused channel is kept; 0: as the engine's option.
+
+        One that was forgotten before the publications would end their epoch.
+        """
+        return self.history_meta_ttl and max(self.history_meta_ttl, 2 * self.history_lifetime)
 
     @property
     def keeps_history(self) -> bool:

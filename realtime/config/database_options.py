@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from realtime.config.channel_options import META_TTL_HINT, META_TTL_MIN
 from realtime.config.options import Config
 from realtime.config.problems import Found, OptionRules
 
@@ -17,9 +18,6 @@ LONGEST_CHANNEL = 1000
 """Bytes. An entry of an index has 2704, with the ID of a user beside the name."""
 
 POLL_MAX = 10.0
-
-META_TTL_MIN = 60
-"""Seconds. A client that was away for a moment must find the epoch that it knows."""
 
 _SCHEMES = ("postgresql://", "postgres://")
 _SCHEMA = re.compile(r"(?!pg_|information_schema$)[a-z_][a-z0-9_]{0,62}")
@@ -98,5 +96,5 @@ def _problems(config: Config) -> Found:
     if 0 < config.database_history_meta_ttl < META_TTL_MIN:
         yield (
             f"database_history_meta_ttl must be at least {META_TTL_MIN}, or 0.",
-            "Otherwise the service forgets the offset of a channel before clients are back.",
+            META_TTL_HINT,
         )

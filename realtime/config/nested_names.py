@@ -148,14 +148,14 @@ CHANNEL_OPTIONS = frozenset(
     name for name in CHANNEL_OPTION_FIELDS if name.startswith(("allow_", "force_"))
 ) | frozenset(
     """
-    presence join_leave history_size history_ttl channel_regex publication_data_format
-    auto_cache_recover allowed_delta_types
+    presence join_leave history_size history_ttl history_meta_ttl channel_regex
+    publication_data_format auto_cache_recover allowed_delta_types
     subscribe_proxy_enabled publish_proxy_enabled
     """.split()  # noqa: SIM905 - read as words
 )
 """Channel options that have the same name here."""
 
-CHANNEL_UNUSED = by_name({_META_TTL: "history_meta_ttl", _DELTAS: "delta_publish"})
+CHANNEL_UNUSED = by_name({_DELTAS: "delta_publish"})
 CHANNEL_UNSUPPORTED = by_name(
     {
         "there is one endpoint: write default": "subscribe_proxy_name publish_proxy_name",

@@ -12,14 +12,13 @@ from __future__ import annotations
 import re
 from urllib.parse import urlsplit
 
+from realtime.config.channel_options import META_TTL_HINT, META_TTL_MIN
 from realtime.config.database_options import POSTGRESQL, is_port
 from realtime.config.options import Config
 from realtime.config.problems import Found, OptionRules
 
 DEFAULT_HOST = "127.0.0.1"
 DEFAULT_PORT = 6379
-META_TTL_MIN = 60
-"""Seconds. A client that was away for a moment must find the epoch that it knows."""
 
 PARTITIONS_MAX = 1024
 
@@ -200,7 +199,7 @@ def _sentinel_problems(config: Config) -> Found:
         )
 
 
-@rules("E017", "Otherwise the service forgets the offset of a channel before clients are back.")
+@rules("E017", META_TTL_HINT)
 def _meta_ttl_problems(config: Config) -> Found:
     if 0 < config.redis_history_meta_ttl < META_TTL_MIN:
         yield f"redis_history_meta_ttl must be at least {META_TTL_MIN}, or 0."

@@ -12,7 +12,7 @@ from ipaddress import ip_network
 from urllib.parse import urlsplit
 
 from realtime.config import database_options, limit_options, name_patterns, origins, redis_options
-from realtime.config.channel_options import PER_USER
+from realtime.config.channel_options import META_TTL_HINT, META_TTL_MIN, PER_USER
 from realtime.config.expressions import compiled
 from realtime.config.options import ChannelOptions, Config
 from realtime.config.problems import Found, OptionRules, Problem
@@ -54,6 +54,12 @@ def check(config: Config) -> Iterator[Problem]:
 def _check_recovery(where: str, options: ChannelOptions) -> Found:
     if options.force_recovery and not options.keeps_history:
         yield f"history_recover of {where} needs history_size and history_lifetime."
+
+
+@of_channels("E017", META_TTL_HINT)
+def _check_meta_ttl(where: str, options: ChannelOptions) -> Found:
+    if 0 < options.history_meta_ttl < META_TTL_MIN:
+        yield f"history_meta_ttl of {where} must be at least {META_TTL_MIN}, or 0."
 
 
 @of_channels("E050")

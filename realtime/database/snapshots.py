@@ -13,6 +13,7 @@ from collections.abc import Sequence
 
 from django.db import DatabaseError, connections, transaction
 
+from realtime import channel_rules
 from realtime.config import site_databases
 from realtime.engine.postgresql import schema
 from realtime.engine.postgresql.streams import key
@@ -63,7 +64,9 @@ def positions(channels: Sequence[str]) -> dict[str, Position | None] | None:
     others = [
         channel
         for channel in names.values()
-        if channel not in tops or config.database_history_meta_ttl
+        if channel not in tops
+        or config.database_history_meta_ttl
+        or channel_rules.meta_ttl(config, channel)
     ]
     found: dict[str, Position | None] = dict.fromkeys(channels)
     for channel, begun in page_positions.read(others, None).items():

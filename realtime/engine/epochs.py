@@ -4,8 +4,15 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Callable
+from typing import TypeAlias
 
 from realtime.config.options import Config
+from realtime.protocol.messages import ChannelName
+
+OwnLifetime: TypeAlias = Callable[[ChannelName], int]
+"""Returns the seconds for which the position of an unused channel is kept, if it has an option of
+its own; 0: it has none."""
 
 EPOCH_BITS = 48
 
@@ -16,6 +23,11 @@ GLANCED_LIFETIME_MIN = 120
 """Seconds for which a client that was cut off may come back to a channel without publications."""
 CHECKS_TO_MISS = 2
 """Position checks, after which an epoch without publications is forgotten."""
+
+
+def no_lifetime(channel: ChannelName) -> int:
+    """See `OwnLifetime`: no channel has an option of its own."""
+    return 0
 
 
 def new_epoch() -> str:

@@ -26,7 +26,7 @@ import msgspec
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Engine, History, Notice, Outgoing, Published, Receiver
-from realtime.engine.epochs import new_epoch
+from realtime.engine.epochs import OwnLifetime, new_epoch, no_lifetime
 from realtime.engine.lists import Kind, Swept
 from realtime.engine.maps import Refusal
 from realtime.engine.memory_maps import MemoryMaps
@@ -58,9 +58,11 @@ class MemoryEngine(Engine):
     presence: MemoryPresence
     lists: MemoryLists
 
-    def __init__(self, timers: Timers, *, meta_lifetime: int = 0) -> None:
+    def __init__(
+        self, timers: Timers, *, meta_lifetime: int = 0, own_lifetime: OwnLifetime = no_lifetime
+    ) -> None:
         """`meta_lifetime`: seconds the position of an unused channel is kept; 0: forever."""
-        self.broker = MemoryBroker(timers, meta_lifetime)
+        self.broker = MemoryBroker(timers, meta_lifetime, own_lifetime)
         self.presence = MemoryPresence(timers)
         self.lists = MemoryLists()
         self.seen = self.lists.seen
@@ -146,10 +148,13 @@ class _Stream:
 class MemoryBroker:
     """See `engine.base.Broker` for the contract."""
 
-    def __init__(self, timers: Timers, meta_lifetime: int = 0) -> None:
+    def __init__(
+        self, timers: Timers, meta_lifetime: int = 0, own_lifetime: OwnLifetime = no_lifetime
+    ) -> None:
         self.receiver: Receiver | None = None
         self._timers = timers
         self._meta_lifetime = meta_lifetime
+        self._own_lifetime = own_lifetime
         self._once_keys = OnceKeys(timers)
         self.maps = MemoryMaps(timers, self._position)
         self._epoch = new_epoch()
@@ -306,11 +311,12 @@ class MemoryBroker:
 
     def _touch(self, channel: ChannelName, stream: _Stream) -> None:
         """Restart the time after which an unused stream is forgotten."""
-        if self._meta_lifetime <= 0:
+        lifetime = self._own_lifetime(channel) or self._meta_lifetime
+        if lifetime <= 0:
             return
         if stream.forget is None:
             stream.forget = self._timers.timer(lambda: self._forget_unused(channel))
-        stream.forget.set(self._timers.now() + self._meta_lifetime)
+        stream.forget.set(self._timers.now() + lifetime)
 
     def _forget_unused(self, channel: ChannelName) -> None:
         if channel not in self._subscribed and channel not in self.maps:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import msgspec
 
 from realtime import logs
 from realtime.auth.verifier import Verifier
-from realtime.channel_rules import namespace_of
+from realtime.channel_rules import meta_ttl, namespace_of
 from realtime.cluster.context import Context
 from realtime.cluster.dead_nodes import Sweeper
 from realtime.cluster.direct import DirectMessages
@@ -87,7 +88,9 @@ class NodeParts(Member):
         self._background = Background(self.loop)
         self.spawn, self.idle = self._background.spawn, self._background.idle
         self._engine: Engine = engine or MemoryEngine(
-            self.timers, meta_lifetime=config.memory_history_meta_ttl
+            self.timers,
+            meta_lifetime=config.memory_history_meta_ttl,
+            own_lifetime=partial(meta_ttl, config),
         )
         super().__init__(config, self._engine)
         self._now, self._pause = self.timers.now, asyncio.sleep

@@ -107,8 +107,18 @@ def test_channel_without_a_stream_recovers_what_comes(site: SiteDatabase, meta_t
     assert [each["data"] for each in realtime.history("orders:2", since=empty)] == [2]
 
 
-def test_stream_that_expires_is_kept_for_longer(site: SiteDatabase) -> None:
-    site.override(database_history_meta_ttl=1_000_000)
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"database_history_meta_ttl": 1_000_000},
+        {"database_history_meta_ttl": 0, "namespaces": [ORDERS | {"history_meta_ttl": 1_000_000}]},
+    ],
+    ids=["engine", "channel"],
+)
+def test_stream_that_expires_is_kept_for_longer(
+    site: SiteDatabase, options: dict[str, Any]
+) -> None:
+    site.override(**options)
     realtime.publish("orders:1", 1)
     site.execute("UPDATE {schema}.stream SET expires = {schema}.now_ms() + 5000")
     with snapshot():

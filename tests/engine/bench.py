@@ -12,6 +12,7 @@ import msgspec
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Affects, Broker, Engine, Joined, Notice, Outgoing, Presence
+from realtime.engine.epochs import OwnLifetime, no_lifetime
 from realtime.engine.limits import SharedLimits
 from realtime.engine.lists import Kind
 from realtime.engine.maps import Maps
@@ -26,6 +27,7 @@ from tests.unit.suspended_engine import ClusterEngine
 PLAIN = ChannelOptions()
 KEPT = ChannelOptions(history_size=5, history_lifetime=100)
 META_LIFETIME = 1000
+OWN_LIFETIMES = {"short": 300, "long": 5000}
 """Seconds for which an engine with a bound keeps the position of an unused channel."""
 NODE = NodeInfo("N1", "first", "1.0", 2, 1, 3, 60)
 SECOND_NODE = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
@@ -228,7 +230,9 @@ async def comes_true(condition: Callable[[], Awaitable[bool]], timeout: float = 
 
 
 @asynccontextmanager
-async def memory_bench(meta_lifetime: int = 0, *, clustered: bool = False) -> AsyncIterator[Bench]:
+async def memory_bench(
+    meta_lifetime: int = 0, own_lifetime: OwnLifetime = no_lifetime, *, clustered: bool = False
+) -> AsyncIterator[Bench]:
     """Start an engine in memory; the test moves the clock of the loop.
 
     `clustered`: with the cluster that tests of the node use.
@@ -236,7 +240,7 @@ async def memory_bench(meta_lifetime: int = 0, *, clustered: bool = False) -> As
     loop = asyncio.get_running_loop()
     clock = Clock(loop)
     timers = Timers(loop)
-    engine: Engine = MemoryEngine(timers, meta_lifetime=meta_lifetime)
+    engine: Engine = MemoryEngine(timers, meta_lifetime=meta_lifetime, own_lifetime=own_lifetime)
     if clustered:
         engine = ClusterEngine(timers)
     bench = Bench(engine, clock.advance)

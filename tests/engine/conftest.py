@@ -9,12 +9,22 @@ from typing import Any
 
 import pytest
 
+from realtime.engine.epochs import OwnLifetime, no_lifetime
 from realtime.engine.nodes import NodeInfo
+from realtime.engine.postgresql.streams import Keeping
 from realtime.engine.redis.broker import MetaSettings
 from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.database_server import DatabaseServer, PromotedPostgres
-from tests.engine.bench import META_LIFETIME, NODE, SECOND_NODE, Bench, Pair, memory_bench
+from tests.engine.bench import (
+    META_LIFETIME,
+    NODE,
+    OWN_LIFETIMES,
+    SECOND_NODE,
+    Bench,
+    Pair,
+    memory_bench,
+)
 from tests.engine.postgresql_bench import POSTGRESQL, postgresql_bench
 from tests.engine.postgresql_model_bench import POSTGRESQL_MODEL, model_bench
 from tests.engine.redis.channel_list_bench import ChannelListBench, Wire
@@ -101,15 +111,20 @@ def servers_of(request: pytest.FixtureRequest) -> ServersOf:
 
 
 def open_bench(
-    kind: str, servers_of: ServersOf, meta_lifetime: int = 0
+    kind: str,
+    servers_of: ServersOf,
+    meta_lifetime: int = 0,
+    own_lifetime: OwnLifetime = no_lifetime,
 ) -> AbstractAsyncContextManager[Bench]:
     if kind in (MEMORY, MEMORY_CLUSTER):
-        return memory_bench(meta_lifetime, clustered=kind == MEMORY_CLUSTER)
+        return memory_bench(meta_lifetime, own_lifetime, clustered=kind == MEMORY_CLUSTER)
+    keeping = Keeping(meta_lifetime, own_lifetime=own_lifetime)
     if kind == POSTGRESQL:
-        return postgresql_bench(servers_of(kind), meta_lifetime=meta_lifetime)
+        return postgresql_bench(servers_of(kind), keeping=keeping)
     if kind == POSTGRESQL_MODEL:
-        return model_bench(meta_lifetime=meta_lifetime)
-    return redis_bench(kind, servers_of(kind), meta=MetaSettings(lifetime=meta_lifetime))
+        return model_bench(keeping=keeping)
+    meta = MetaSettings(meta_lifetime, own_lifetime=own_lifetime)
+    return redis_bench(kind, servers_of(kind), meta=meta)
 
 
 @pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
@@ -130,6 +145,17 @@ async def clustered(request: pytest.FixtureRequest, servers_of: ServersOf) -> As
 async def forgetful(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
     """Each engine, with unused positions forgotten after META_LIFETIME."""
     async with open_bench(request.param, servers_of, META_LIFETIME) as bench:
+        yield bench
+
+
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
+async def choosy(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
+    """Each engine, with unused positions of channels in OWN_LIFETIMES forgotten after that."""
+
+    def own_lifetime(channel: str) -> int:
+        return OWN_LIFETIMES.get(channel.partition(":")[0], 0)
+
+    async with open_bench(request.param, servers_of, META_LIFETIME, own_lifetime) as bench:
         yield bench
 
 

@@ -11,7 +11,7 @@ from realtime.engine.nodes import NodeInfo
 from realtime.engine.postgresql.database import Address
 from realtime.engine.postgresql.engine import Addresses, PostgreSQLEngine
 from realtime.engine.postgresql.schema import create, quoted
-from realtime.engine.postgresql.streams import Keeping
+from realtime.engine.postgresql.streams import DEFAULT_KEEPING, Keeping
 from realtime.errors import EngineUnavailable
 from tests.conftest import new_word
 from tests.database_server import DatabaseServer
@@ -114,12 +114,11 @@ async def postgresql_bench(
     server: DatabaseServer,
     prefix: str = "",
     node: NodeInfo = NODE,
-    meta_lifetime: int = 0,
+    keeping: Keeping = DEFAULT_KEEPING,
     poll: float = 0.0,
     pooler: Address | None = None,
 ) -> AsyncIterator[PostgreSQLBench]:
     """Start an engine, and announce its node."""
-    keeping = Keeping(meta_lifetime)
     bench = PostgreSQLBench(server, prefix or new_word(), keeping, poll, pooler)
     bench.create()
     bench.receiver.uid = node.uid

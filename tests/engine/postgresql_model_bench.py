@@ -13,7 +13,7 @@ from realtime.engine.lists import Kind
 from realtime.engine.nodes import NodeInfo
 from realtime.engine.postgresql.database import Address
 from realtime.engine.postgresql.engine import Addresses, PostgreSQLEngine
-from realtime.engine.postgresql.streams import Keeping
+from realtime.engine.postgresql.streams import DEFAULT_KEEPING, Keeping
 from tests.engine.bench import NODE, NODE_LIFETIME, Bench
 from tests.simulation import postgresql_server
 from tests.simulation.network import Network
@@ -103,13 +103,13 @@ _models: dict[tuple[int, str], Model] = {}
 
 @asynccontextmanager
 async def model_bench(
-    prefix: str = "", node: NodeInfo = NODE, meta_lifetime: int = 0
+    prefix: str = "", node: NodeInfo = NODE, keeping: Keeping = DEFAULT_KEEPING
 ) -> AsyncIterator[ModelBench]:
     """Start an engine, and announce its node. Engines with the same prefix share a server."""
     key = id(asyncio.get_running_loop()), prefix
     server = (_models.get(key) if prefix else None) or Model()
     _models[key] = server
-    bench = ModelBench(server, Keeping(meta_lifetime))
+    bench = ModelBench(server, keeping)
     bench.receiver.uid = node.uid
     with connecting(server.network, lambda: server.process):
         try:

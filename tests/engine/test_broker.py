@@ -9,7 +9,7 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.protocol.messages import StreamPosition
-from tests.engine.bench import META_LIFETIME, Bench, untimed
+from tests.engine.bench import META_LIFETIME, OWN_LIFETIMES, Bench, untimed
 from tests.unit.parts import position_of, turns
 
 # delivery
@@ -208,3 +208,25 @@ async def test_every_use_keeps_the_position_longer(forgetful: Bench, unique: str
     position = await position_of(forgetful.broker, unique)
     assert position.offset == (2 if use == "publish" else 1)
     assert position.epoch == published.epoch
+
+
+async def test_position_is_kept_as_long_as_the_option_of_its_channel_says(
+    choosy: Bench, unique: str
+) -> None:
+    names = [f"{kind}:{unique}" for kind in ("short", "plain", "long")]
+
+    async def offsets() -> list[int]:
+        return [position.offset for position in await choosy.broker.positions(names)]
+
+    for name in names:
+        own = OWN_LIFETIMES.get(name.partition(":")[0], 0)
+        options = ChannelOptions(history_size=5, history_lifetime=100, history_meta_ttl=own)
+        await choosy.publish(name, 1, options=options)
+        await choosy.broker.history(name)
+    assert await offsets() == [1, 1, 1]
+
+    await choosy.elapse(310)
+    assert (await choosy.broker.history(names[0])).position.offset == 0
+    assert await offsets() == [0, 1, 1]
+    await choosy.elapse(META_LIFETIME * 1.01 + 1)
+    assert await offsets() == [0, 0, 1]

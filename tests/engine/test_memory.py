@@ -186,10 +186,11 @@ async def positions(node: Node, channels: Iterable[str]) -> list[int]:
     return [(await position_of(node.broker, channel)).offset for channel in channels]
 
 
+@pytest.mark.parametrize("option", ["memory_history_meta_ttl", "history_meta_ttl"])
 async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over(
-    clock: Clock, mishaps: list[object]
+    clock: Clock, mishaps: list[object], option: str
 ) -> None:
-    node = await start_node(memory_history_meta_ttl=WEEK)
+    node = await start_node(**{option: WEEK})
     names = [f"a{number}" for number in range(100)]
     before = [await position_of(node.broker, name) for name in names]
     for name in names:

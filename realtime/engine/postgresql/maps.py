@@ -43,7 +43,7 @@ class PostgreSQLMaps:
             low,
             high,
             limit + 1,  # one more shows that there is another page
-            keeping.meta_lifetime * 1000,
+            keeping.meta_ms(channel),
             new_epoch(),
             keeping.glanced_lifetime * 1000,
         )

@@ -5,8 +5,10 @@ The driver is loaded with the first engine, as sites with another one need none.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import TYPE_CHECKING
 
+from realtime import channel_rules
 from realtime.config import site_databases
 from realtime.config.database_options import days_kept
 from realtime.config.options import Config
@@ -86,4 +88,9 @@ def _addresses(config: Config, timeout: float | None = None) -> Addresses:
 def _keeping(config: Config) -> Keeping:
     from realtime.engine.postgresql.streams import Keeping
 
-    return Keeping(config.database_history_meta_ttl, glanced_lifetime(config), days_kept(config))
+    return Keeping(
+        config.database_history_meta_ttl,
+        glanced_lifetime(config),
+        days_kept(config),
+        partial(channel_rules.meta_ttl, config),
+    )

@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 import json
 import logging
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -18,7 +19,7 @@ from msgspec import Raw
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Notice, Outgoing, Published
 from realtime.engine.entries import Entries
-from realtime.engine.epochs import HELD_LIFETIME, new_epoch
+from realtime.engine.epochs import HELD_LIFETIME, OwnLifetime, new_epoch, no_lifetime
 from realtime.engine.maps import Refusal
 from realtime.engine.postgresql.database import Database, Refused, Row
 from realtime.engine.postgresql.packing import FOREIGN
@@ -65,6 +66,11 @@ class Keeping(NamedTuple):
     it. Longer than nodes take from a position check to the next."""
     days: int = 8
     """Days for which publications are kept at most."""
+    own_lifetime: OwnLifetime = no_lifetime
+
+    def meta_ms(self, channel: ChannelName) -> int:
+        """Return the ms for which the position of an unused channel is kept; 0: forever."""
+        return (self.own_lifetime(channel) or self.meta_lifetime) * 1000
 
 
 DEFAULT_KEEPING = Keeping()
@@ -164,7 +170,7 @@ class PostgreSQLStreams:
             key(outgoing.publication.uid),
             min(options.history_size, MAX_COUNT) if options.keeps_history else 0,
             min(options.history_lifetime * 1000, MAX_OFFSET // 4),
-            self._keeping.meta_lifetime * 1000,
+            (options.meta_ttl or self._keeping.meta_lifetime) * 1000,
             new_epoch(),
             json.dumps(checks) if checks else None,
         )
@@ -205,7 +211,7 @@ class PostgreSQLStreams:
             None if start is None else min(max(start, 0), MAX_OFFSET),
             None if limit is None else min(limit, MAX_COUNT),
             reverse,
-            self._keeping.meta_lifetime * 1000,
+            self._keeping.meta_ms(channel),
             new_epoch(),
             self._keeping.glanced_lifetime * 1000,
         )
@@ -229,17 +235,22 @@ class PostgreSQLStreams:
     async def positions(
         self, channels: Sequence[ChannelName], at: int | None = None
     ) -> list[StreamPosition]:
-        names = sorted({key(channel) for channel in channels})  # those that are used are locked
-        rows = await self._database.fetch(
-            _POSITIONS,
-            names,
-            at,
-            self._keeping.meta_lifetime * 1000,
-            [new_epoch() for _ in names],
-            HELD_LIFETIME * 1000,
-        )
-        positions = {name: StreamPosition(*row) for name, row in zip(names, rows, strict=True)}
-        return [positions[key(channel)] for channel in channels]
+        by_lifetime: defaultdict[int, set[ChannelName]] = defaultdict(set)
+        for channel in channels:
+            by_lifetime[self._keeping.meta_ms(channel)].add(channel)
+        positions: dict[ChannelName, StreamPosition] = {}
+        for lifetime, group in by_lifetime.items():
+            names = sorted(group, key=key)  # those that are used are locked
+            rows = await self._database.fetch(
+                _POSITIONS,
+                [key(name) for name in names],
+                at,
+                lifetime,
+                [new_epoch() for _ in names],
+                HELD_LIFETIME * 1000,
+            )
+            positions |= {name: StreamPosition(*row) for name, row in zip(names, rows, strict=True)}
+        return [positions[channel] for channel in channels]
 
     async def remove_history(self, channel: ChannelName) -> None:
         await self._database.fetch(_REMOVE, key(channel))

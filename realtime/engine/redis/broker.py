@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
 from realtime.engine.channel_list import ChannelList
-from realtime.engine.epochs import HELD_LIFETIME, new_epoch
+from realtime.engine.epochs import HELD_LIFETIME, OwnLifetime, new_epoch, no_lifetime
 from realtime.engine.records import Message
 from realtime.engine.redis.maps import to_entry, with_change
 from realtime.engine.redis.redis_bus import RedisGroups, Send, ShardRequest
@@ -59,6 +59,7 @@ class MetaSettings(NamedTuple):
     glanced_lifetime: int = HELD_LIFETIME
     """Seconds that Redis keeps the epoch of a channel without publications after any other read:
     clients cause those, of any name. Longer than nodes take from a position check to the next."""
+    own_lifetime: OwnLifetime = no_lifetime
 
 
 DEFAULT_META = MetaSettings()
@@ -189,7 +190,8 @@ class RedisStreams:
 
         One that expired before publications or entries would end their epoch.
         """
-        options, lifetime = outgoing.options, self._meta.lifetime
+        options = outgoing.options
+        lifetime = options.meta_ttl or self._meta.lifetime
         if not lifetime or not outgoing.publication.key:
             return lifetime and max(lifetime, 2 * options.history_lifetime)
         ttl = options.ttl(outgoing.ttl)
@@ -292,7 +294,7 @@ class RedisStreams:
         """Return the call that reads a stream; by default its position alone."""
         arguments = (
             first,
-            self._meta.lifetime,
+            self._meta.own_lifetime(channel) or self._meta.lifetime,
             new_epoch(),
             int(self._meta.epoch_per_run),
             "" if limit is None else min(limit, MAX_COUNT),

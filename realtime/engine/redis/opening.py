@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Protocol
 
 from channels.layers import channel_layers
 
+from realtime import channel_rules
 from realtime.config import redis_options, sources
 from realtime.config.options import Config
 from realtime.engine.base import Engine, Store
@@ -124,4 +126,5 @@ def _meta(config: Config) -> MetaSettings:
         config.redis_epoch_per_run,
         wait if wait.replicas else None,
         glanced_lifetime(config),
+        partial(channel_rules.meta_ttl, config),
     )

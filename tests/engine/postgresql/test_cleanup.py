@@ -10,6 +10,7 @@ from realtime.config.options import ChannelOptions, Config
 from realtime.config.reader import MAXIMUM
 from realtime.engine.base import Outgoing
 from realtime.engine.once import Once
+from realtime.engine.postgresql.streams import Keeping
 from realtime.protocol.messages import ClientInfo, Publication
 from tests.database_server import DatabaseServer
 from tests.engine.bench import KEPT, META_LIFETIME
@@ -51,7 +52,7 @@ async def test_partitions_are_made_ahead_and_dropped_when_nothing_in_them_is_kep
 async def test_keys_and_streams_that_expired_are_removed(
     postgresql_server: DatabaseServer, unique: str
 ) -> None:
-    async with postgresql_bench(postgresql_server, unique, meta_lifetime=META_LIFETIME) as bench:
+    async with postgresql_bench(postgresql_server, unique, keeping=Keeping(META_LIFETIME)) as bench:
         publication = Publication(data("1"), uid="u")
         for channel, key in (("a", "once"), ("b", "twice")):
             await bench.broker.publish(Outgoing(channel, publication, KEPT, Once(key, 100)))
@@ -70,7 +71,7 @@ async def test_keys_and_streams_that_expired_are_removed(
 async def test_expired_streams_do_not_come_back_when_positions_are_kept_forever(
     postgresql_server: DatabaseServer, unique: str
 ) -> None:
-    async with postgresql_bench(postgresql_server, unique, meta_lifetime=META_LIFETIME) as bench:
+    async with postgresql_bench(postgresql_server, unique, keeping=Keeping(META_LIFETIME)) as bench:
         streams = bench.engine.broker
         before = await bench.publish(unique, 1)
         await bench.elapse(3 * META_LIFETIME)
@@ -87,7 +88,7 @@ async def test_expired_streams_do_not_come_back_when_positions_are_kept_forever(
 
 async def test_largest_lifetimes_are_taken(postgresql_server: DatabaseServer, unique: str) -> None:
     options = ChannelOptions(history_size=MAXIMUM, history_lifetime=MAXIMUM)
-    async with postgresql_bench(postgresql_server, unique, meta_lifetime=MAXIMUM) as bench:
+    async with postgresql_bench(postgresql_server, unique, keeping=Keeping(MAXIMUM)) as bench:
         streams = bench.engine.broker
         days = days_kept(Config(channel=options))
         streams._keeping = streams._keeping._replace(days=days)

@@ -150,3 +150,15 @@ def test_name_is_remembered_longer_than_from_a_check_to_the_next(
     options: dict[str, int], seconds: int
 ) -> None:
     assert opening._meta(load(options)).glanced_lifetime == seconds
+
+
+@pytest.mark.parametrize(
+    ("own", "lifetime", "seconds"), [(0, 300, 0), (70, 0, 70), (70, 300, 600), (700, 300, 700)]
+)
+def test_position_lives_as_the_option_of_its_channel_says(
+    own: int, lifetime: int, seconds: int
+) -> None:
+    chat = {"name": "chat", "history_size": 5, "history_lifetime": lifetime}
+    meta = opening._meta(load({"namespaces": [chat | {"history_meta_ttl": own}]}))
+    assert meta.own_lifetime("chat:1") == seconds
+    assert meta.own_lifetime("plain") == meta.own_lifetime("nowhere:1") == 0

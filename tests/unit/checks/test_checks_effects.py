@@ -43,7 +43,7 @@ WITHOUT_EFFECT: list[tuple[dict[str, Any], dict[str, Any], dict[str, Any]]] = [
             """.split(),  # noqa: SIM905 - read as words
             True,
         )
-        | {"force_recovery_mode": "cache"},
+        | {"force_recovery_mode": "cache", "history_meta_ttl": 600},
         {},
         HISTORY,
     ),

@@ -166,7 +166,7 @@ MISTAKES: dict[str, list[Options]] = {
         ),
         {**SENTINELS, "redis_master_name": "one,,two"},
     ],
-    "E017": [{"redis_history_meta_ttl": 59}],
+    "E017": [{"redis_history_meta_ttl": 59}, *each("history_meta_ttl", 1, 59)],
     "E018": [{"engine": "memory", "channel_layer": "default"}],
     "E020": each("proxy_rpc_endpoint", "app/rpc"),
     "E023": [
@@ -246,6 +246,7 @@ RIGHT: list[Options] = [
     {"ping_interval": 2, "pong_timeout": 1.9},
     {**PARTITIONS, "redis_partitions": 0, "redis_url": "redis://a,redis://b"},
     *each("redis_history_meta_ttl", 0, 60),
+    *each("history_meta_ttl", 0, 60),
     {"redis_history_meta_ttl": 60, "history_size": 10, "history_lifetime": 300},
     *each(
         "redis_url",

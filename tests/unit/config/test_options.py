@@ -42,6 +42,7 @@ NEWER_CHANNEL_DEFAULTS: Mapping[str, object] = {
     "force_recovery_mode": "stream",
     "allowed_delta_types": (),
     "channel_regex": "",
+    "history_meta_ttl": 0,
     "publication_data_format": "",
 }
 """Channel options of later generations, with what they are where no option is set."""
