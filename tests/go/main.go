@@ -3,7 +3,7 @@
 // The argument is JSON: url, token, protobuf. Each line of input is a command, {"do": "subscribe",
 // "channel": "news"}. Each line of output is an event, {"event": "publication", ...}, or the answer
 // to a command, {"event": "answer", ...}. When the client wants a token it tells {"event": "token"}
-// and takes the next command "token". The program ends with its input.
+// and takes the next command "token"; {"event": "state"} is the same for a position. The program ends with its input.
 package main
 
 import (
@@ -36,7 +36,17 @@ type command struct {
 	Data    json.RawMessage `json:"data"`
 	Token   string          `json:"token"`
 	Limit   int32           `json:"limit"`
+	Reverse bool            `json:"reverse"`
+	Since   *position       `json:"since"`
+	State   *position       `json:"state"`
+	Asks    bool            `json:"asks_state"`
 	Delta   string          `json:"delta"`
+	Teams   []string        `json:"teams"`
+}
+
+type position struct {
+	Offset uint64 `json:"offset"`
+	Epoch  string `json:"epoch"`
 }
 
 type details map[string]any
@@ -57,6 +67,7 @@ func tell(event string, what details) {
 type driver struct {
 	client *centrifuge.Client
 	tokens chan string
+	states chan position
 }
 
 func (d *driver) token() (string, error) {
@@ -69,8 +80,18 @@ func (d *driver) token() (string, error) {
 	}
 }
 
+func (d *driver) state(e centrifuge.SubscriptionGetStateEvent) (centrifuge.StreamPosition, error) {
+	tell("state", details{"channel": e.Channel})
+	select {
+	case found := <-d.states:
+		return centrifuge.StreamPosition{Offset: found.Offset, Epoch: found.Epoch}, nil
+	case <-time.After(patience):
+		return centrifuge.StreamPosition{}, errors.New("nobody gave a position")
+	}
+}
+
 func open(given arguments) *driver {
-	d := &driver{tokens: make(chan string, 1)}
+	d := &driver{tokens: make(chan string, 1), states: make(chan position, 1)}
 	config := centrifuge.Config{
 		Token:             given.Token,
 		GetToken:          func(centrifuge.ConnectionTokenEvent) (string, error) { return d.token() },
@@ -100,18 +121,30 @@ func open(given arguments) *driver {
 	d.client.OnUnsubscribed(func(e centrifuge.ServerUnsubscribedEvent) {
 		tell("unsubscribed", details{"channel": e.Channel})
 	})
+	d.client.OnJoin(func(e centrifuge.ServerJoinEvent) {
+		tell("join", details{"channel": e.Channel, "client": e.Client})
+	})
 	d.client.OnPublication(func(e centrifuge.ServerPublicationEvent) {
 		tell("publication", details{"channel": e.Channel, "data": json.RawMessage(e.Data)})
 	})
 	return d
 }
 
-func (d *driver) subscribe(channel, delta string) error {
-	subscription, err := d.client.NewSubscription(channel, centrifuge.SubscriptionConfig{
+func (d *driver) subscribe(given command) error {
+	channel := given.Channel
+	config := centrifuge.SubscriptionConfig{
 		MinResubscribeDelay: shortestDelay,
 		MaxResubscribeDelay: longestDelay,
-		Delta:               centrifuge.DeltaType(delta),
-	})
+		Delta:               centrifuge.DeltaType(given.Delta),
+		Token:               given.Token,
+	}
+	if given.Asks {
+		config.GetState = d.state
+	}
+	if given.Teams != nil {
+		config.TagsFilter = centrifuge.FilterAnd(centrifuge.FilterIn("team", given.Teams...))
+	}
+	subscription, err := d.client.NewSubscription(channel, config)
 	if err != nil {
 		return err
 	}
@@ -143,8 +176,13 @@ func (d *driver) run(given command) (details, error) {
 	switch given.Do {
 	case "connect":
 		return details{}, d.client.Connect()
+	case "disconnect":
+		return details{}, d.client.Disconnect()
 	case "subscribe":
-		return details{}, d.subscribe(given.Channel, given.Delta)
+		return details{}, d.subscribe(given)
+	case "subscribe_again":
+		subscription, _ := d.client.GetSubscription(given.Channel)
+		return details{}, subscription.Subscribe()
 	case "unsubscribe":
 		subscription, _ := d.client.GetSubscription(given.Channel)
 		return details{}, subscription.Unsubscribe()
@@ -162,12 +200,19 @@ func (d *driver) run(given command) (details, error) {
 		result, err := d.client.PresenceStats(ctx, given.Channel)
 		return details{"clients": result.NumClients, "users": result.NumUsers}, err
 	case "history":
-		result, err := d.client.History(ctx, given.Channel, centrifuge.WithHistoryLimit(given.Limit))
+		options := []centrifuge.HistoryOption{
+			centrifuge.WithHistoryLimit(given.Limit), centrifuge.WithHistoryReverse(given.Reverse),
+		}
+		if given.Since != nil {
+			since := centrifuge.StreamPosition{Offset: given.Since.Offset, Epoch: given.Since.Epoch}
+			options = append(options, centrifuge.WithHistorySince(&since))
+		}
+		result, err := d.client.History(ctx, given.Channel, options...)
 		values := []json.RawMessage{}
 		for _, publication := range result.Publications {
 			values = append(values, publication.Data)
 		}
-		return details{"values": values, "offset": result.Offset}, err
+		return details{"values": values, "offset": result.Offset, "epoch": result.Epoch}, err
 	case "rpc":
 		_, err := d.client.RPC(ctx, "", []byte("null"))
 		return details{}, err
@@ -208,6 +253,8 @@ func main() {
 		}
 		if next.Do == "token" {
 			d.tokens <- next.Token
+		} else if next.Do == "state" {
+			d.states <- *next.State
 		} else {
 			d.answer(next)
 		}

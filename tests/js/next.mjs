@@ -1,7 +1,7 @@
 // Clients of the second generation for driver.mjs: the builds from version 3 on.
 //
 // Events of a subscription, and of a server-side one, are told with their channel. A token that the
-// client wants is asked for by a question, "refresh" or "private".
+// client wants is asked for by a question, "refresh" or "private"; a position by "state".
 
 const CLIENT_EVENTS = [
   'connecting', 'connected', 'disconnected', 'subscribed', 'unsubscribed', 'subscribing',
@@ -36,7 +36,7 @@ export class Driven {
       ...(stream ? {
         fetch, readableStream: ReadableStream, eventsource: require('eventsource'),
       } : {}),
-      getToken: () => this.ask('refresh', {}),
+      getToken: () => this.askToken('refresh', {}),
     });
     for (const event of CLIENT_EVENTS) {
       this.centrifuge.on(event, (context) => this.report(event, context.channel, context));
@@ -57,8 +57,12 @@ export class Driven {
     const number = this.questions.size + 1;
     this.write({ client: this.name, question, number, data });
     return new Promise((resolve) => {
-      this.questions.set(number, ({ data: { token } }) => resolve(token));
+      this.questions.set(number, (response) => resolve(response.data));
     });
+  }
+
+  async askToken(question, data) {
+    return (await this.ask(question, data)).token;
   }
 
   payload(data) {
@@ -67,12 +71,13 @@ export class Driven {
     ));
   }
 
-  subscribe(channel, { asksToken, data, ...options }) {
+  subscribe(channel, { asksToken, asksState, data, ...options }) {
     let subscription = this.centrifuge.getSubscription(channel);
     if (subscription === null) {
       subscription = this.centrifuge.newSubscription(channel, {
         ...options,
-        ...(asksToken && { getToken: () => this.ask('private', { channel, client: this.id() }) }),
+        ...(asksToken && { getToken: () => this.askToken('private', { channel, client: this.id() }) }),
+        ...(asksState && { getState: () => this.ask('state', { channel }) }),
       });
       for (const event of SUBSCRIPTION_EVENTS) {
         subscription.on(event, (context) => this.report(event, channel, context));
@@ -105,6 +110,8 @@ export const ACTIONS = {
   subscribe: (client, { channel, options = {} }) => client.subscribe(channel, options),
   unsubscribe: (client, { channel }) => client.of(channel).unsubscribe(),
   subscribeMap: (client, { channel, options }) => client.subscribeMap(channel, options),
+  subscribeAgain: (client, { channel }) => client.of(channel).subscribe(),
+  setTagsFilter: (client, { channel, filter }) => client.of(channel).setTagsFilter(filter),
   put: (client, { channel, key, data }) => client.of(channel).publish(key, client.payload(data)),
   removeKey: (client, { channel, key }) => client.of(channel).remove(key),
   publish: (client, { channel, data }) => client.centrifuge.publish(channel, client.payload(data)),

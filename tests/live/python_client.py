@@ -32,12 +32,14 @@ class SubscriptionEvents(SubscriptionEventHandler):
 
 
 @asynccontextmanager
-async def python_client(url: str, **options: Any) -> AsyncIterator[Client]:
-    """A client of user 17, not connected yet; `options` are those of the library.
+async def python_client(
+    url: str, *, token: str | None = None, **options: Any
+) -> AsyncIterator[Client]:
+    """A client, by default of user 17, not connected yet; `options` are those of the library.
 
     It closes its socket in a task of its own, for which `disconnect` does not wait.
     """
-    client = Client(url, token=connection_token("17"), proxy=None, **options)
+    client = Client(url, token=token or connection_token("17"), proxy=None, **options)
     try:
         yield client
     finally:

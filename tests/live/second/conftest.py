@@ -5,7 +5,9 @@ A module that uses `connect_next` has `pytest_plugins = ["tests.js_fixtures"]`.
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from tests.js_builds import BUILDS, Build
 from tests.js_client import Driver, FindNode, open_driver
 from tests.js_next import NextClient, open_next
+from tests.live.second.go_client import build
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -66,6 +69,14 @@ OpenNext = Callable[..., Awaitable[NextClient]]
 def server(serve: Callable[..., Server]) -> Server:
     """The server of all tests with clients of the second generation."""
     return serve(**OPTIONS)
+
+
+@pytest.fixture(scope="session")
+def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The program of the Go client, compiled."""
+    if shutil.which("go") is None:
+        pytest.skip("go is not installed (the Go client needs Go 1.25 or later)")
+    return build(tmp_path_factory.mktemp("go"))
 
 
 @pytest.fixture

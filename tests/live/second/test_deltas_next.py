@@ -9,7 +9,6 @@ import asyncio
 import json
 import os
 import random
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from itertools import islice
@@ -25,7 +24,6 @@ from tests.js_next import JSON_5, PROTOBUF_5
 from tests.live.api_methods import call
 from tests.live.python_client import SubscriptionEvents, python_client
 from tests.live.second.conftest import OpenNext
-from tests.live.second.go_client import build as build_go
 from tests.live.second.go_client import open_go
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -148,7 +146,7 @@ async def test_python(server: Server, proxy: TcpProxy, binary: bool, unique: str
                 found.append(json.loads(publication.data) if binary else publication.data)
         return found
 
-    delays = {"min_reconnect_delay": 0.02, "max_reconnect_delay": 0.1}
+    delays: dict[str, Any] = {"min_reconnect_delay": 0.02, "max_reconnect_delay": 0.1}
     async with python_client(proxy.url, use_protobuf=binary, **delays) as client:
         await client.connect()
         subscription = client.new_subscription(channel, events=events, delta=DeltaType.FOSSIL)
@@ -159,20 +157,13 @@ async def test_python(server: Server, proxy: TcpProxy, binary: bool, unique: str
     assert deltas > PUBLICATIONS / 3
 
 
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed (the Go client needs Go 1.25 or later)")
-    return build_go(tmp_path_factory.mktemp("go"))
-
-
 @both_formats
 async def test_go(
-    server: Server, proxy: TcpProxy, program: Path, binary: bool, unique: str
+    server: Server, proxy: TcpProxy, go_program: Path, binary: bool, unique: str
 ) -> None:
     channel = f"deltas:{unique}"
     token = connection_token("17")
-    async with open_go(program, proxy.url, token=token, protobuf=binary) as client:
+    async with open_go(go_program, proxy.url, token=token, protobuf=binary) as client:
         await client.call("connect")
         await client.call("subscribe", channel=channel, delta="fossil")
         await client.event("subscribed", channel)

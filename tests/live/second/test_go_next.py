@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -10,19 +9,12 @@ import pytest
 
 from tests.conftest import connection_token
 from tests.live.api_methods import call
-from tests.live.second.go_client import GoClient, build, open_go
+from tests.live.second.go_client import GoClient, open_go
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
 SOON = 3
 """Seconds of a token that a client has to refresh."""
-
-
-@pytest.fixture(scope="module")
-def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed (the Go client needs Go 1.25 or later)")
-    return build(tmp_path_factory.mktemp("go"))
 
 
 @pytest.fixture(params=[False, True], ids=["json", "protobuf"])
@@ -32,10 +24,10 @@ def protobuf(request: pytest.FixtureRequest) -> bool:
 
 
 @pytest.fixture
-async def client(proxy: TcpProxy, program: Path, protobuf: bool) -> AsyncIterator[GoClient]:
+async def client(proxy: TcpProxy, go_program: Path, protobuf: bool) -> AsyncIterator[GoClient]:
     """A client behind a proxy, connected."""
     token = connection_token("17")
-    async with open_go(program, proxy.url, token=token, protobuf=protobuf) as opened:
+    async with open_go(go_program, proxy.url, token=token, protobuf=protobuf) as opened:
         await opened.call("connect")
         yield opened
 
@@ -101,11 +93,11 @@ async def test_subscription_of_the_server_is_told_and_taken_back(
 
 
 async def test_connection_goes_on_with_a_new_token(
-    server: Server, program: Path, protobuf: bool, unique: str
+    server: Server, go_program: Path, protobuf: bool, unique: str
 ) -> None:
     channel = f"chat:{unique}"
     token = connection_token("17", ttl=SOON, info={"token": 1})
-    async with open_go(program, server.socket, token=token, protobuf=protobuf) as client:
+    async with open_go(go_program, server.socket, token=token, protobuf=protobuf) as client:
         await client.call("connect")
         await subscribe(client, channel)
         await client.event("token")
@@ -119,8 +111,8 @@ async def test_connection_goes_on_with_a_new_token(
         assert [event["code"] for event in client.unread("connecting")] == [0]
 
 
-async def test_wrong_token_ends_for_good(server: Server, program: Path, protobuf: bool) -> None:
-    async with open_go(program, server.socket, token="x.y.z", protobuf=protobuf) as client:
+async def test_wrong_token_ends_for_good(server: Server, go_program: Path, protobuf: bool) -> None:
+    async with open_go(go_program, server.socket, token="x.y.z", protobuf=protobuf) as client:
         await client.call("connect")
         told = await client.event("disconnected")
     assert (told["code"], told["reason"]) == (3500, "invalid token")

@@ -129,6 +129,18 @@ async def test_deltas_are_declined_where_the_channel_has_none(
 
 
 @both_formats
+async def test_subscription_begins_at_a_given_position(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    client = await connect_next(build)
+    channel = f"chat:{unique}"
+    for value in (1, 2):
+        server.publish(channel, value)
+    await client.subscribe(channel, since={"offset": 0, "epoch": ""})
+    assert await client.publications(channel, 2) == [1, 2]
+
+
+@both_formats
 async def test_server_side_channels_recover(
     connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:

@@ -33,6 +33,13 @@ OPTIONS: dict[str, Any] = {
             "history_lifetime": 300,
         },
         {"name": "brief", "map": "ephemeral", "map_publish": "client"},
+        {"name": "keyed", "map": "ephemeral", "map_publish": "subscriber", "map_key": "client"},
+        {"name": "short", "map": "ephemeral", "map_key_ttl": 1},
+        {
+            "name": "deltas",
+            "map": "persistent",
+            "allowed_delta_types": ["fossil"],
+        },
     ],
 }
 
@@ -182,6 +189,128 @@ async def test_a_filter_by_tags_holds(
     put(server, channel, "more", 4, tags={"team": "red"})
     remove(server, channel, "red")
     await client.map_becomes(channel, kept, {"more": 4})
+
+
+@both_formats
+async def test_another_filter_reads_another_state(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    for team in ("red", "blue"):
+        put(server, channel, team, 1, tags={"team": team})
+    client = await connect_next(build)
+
+    def only(team: str) -> dict[str, str]:
+        return {"key": "team", "cmp": "eq", "val": team}
+
+    assert await client.read_map(channel, tagsFilter=only("red")) == {"red": 1}
+    await client.call("unsubscribe", channel=channel)
+    await client.call("setTagsFilter", channel=channel, filter=only("blue"))
+    await client.call("subscribeAgain", channel=channel)
+    assert await client.map_read(channel) == {"blue": 1}
+
+
+@both_formats
+@pytest.mark.parametrize("namespace", ["map", "brief"])
+async def test_a_map_is_empty_then_read_in_small_pages_by_two_clients(
+    connect_next: OpenNext, server: Server, build: Build, namespace: str, unique: str
+) -> None:
+    channel = f"{namespace}:{unique}"
+    one, other = await connect_next(build), await connect_next(build)
+    kept = await one.read_map(channel)
+    assert kept == {}
+    for number in range(5):
+        await one.call("put", channel=channel, key=f"k{number}", data=number)
+    wanted = {f"k{number}": number for number in range(5)}
+    await one.map_becomes(channel, kept, wanted)
+    assert await other.read_map(channel, pageSize=2) == wanted
+    await other.call("put", channel=channel, key="k5", data=5)
+    await one.map_becomes(channel, kept, wanted | {"k5": 5})
+
+
+@both_formats
+async def test_a_subscription_that_ended_recovers(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    client = await connect_next(build)
+    kept = await client.read_map(channel)
+    await client.event("subscribed", channel)
+    await client.call("unsubscribe", channel=channel)
+    put(server, channel, "a", 1)
+    put(server, channel, "b", 2)
+    await client.call("subscribeAgain", channel=channel)
+    await client.recovered(channel)
+    await client.map_becomes(channel, kept, {"a": 1, "b": 2})
+    assert client.unread("sync", channel) == []
+
+
+@both_formats
+async def test_a_position_that_is_lost_may_end_the_subscription(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"map:{unique}"
+    client = await connect_next(build)
+    await client.read_map(channel, unrecoverableStrategy="fatal")
+    await client.event("subscribed", channel)
+    await client.call("unsubscribe", channel=channel)
+    await client.event("unsubscribed", channel)
+    for number in range(51):
+        put(server, channel, "hot", number)
+    await client.call("subscribeAgain", channel=channel)
+    assert (await client.event("unsubscribed", channel))["code"] == 112
+
+
+@both_formats
+async def test_an_ephemeral_map_is_read_anew_after_a_lost_connection(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
+) -> None:
+    channel = f"brief:{unique}"
+    put(server, channel, "old", 1)
+    client = await connect_next(build, through=proxy)
+    assert await client.read_map(channel) == {"old": 1}
+    async with client.away(proxy):
+        put(server, channel, "new", 2)
+    assert await client.map_read(channel) == {"old": 1, "new": 2}
+
+
+@both_formats
+async def test_the_key_of_what_a_client_puts_may_be_its_own(
+    connect_next: OpenNext, build: Build, unique: str
+) -> None:
+    channel = f"keyed:{unique}"
+    client = await connect_next(build)
+    await client.read_map(channel)
+    await client.call("put", channel=channel, key="any", data=1)
+    assert (await client.event("update", channel))["key"] == client.id
+
+
+@both_formats
+async def test_an_entry_whose_lifetime_ended_is_removed(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"short:{unique}"
+    client = await connect_next(build)
+    kept = await client.read_map(channel)
+    put(server, channel, "a", 1)
+    await client.map_becomes(channel, kept, {"a": 1})
+    await client.map_becomes(channel, kept, {})
+
+
+@both_formats
+async def test_deltas_of_a_map_are_declined(
+    connect_next: OpenNext, server: Server, build: Build, unique: str
+) -> None:
+    channel = f"deltas:{unique}"
+    rows = [{"text": "the same long text, " * 20, "value": value} for value in range(3)]
+    put(server, channel, "a", rows[0])
+    client = await connect_next(build)
+    kept = await client.read_map(channel, delta="fossil")
+    assert kept == {"a": rows[0]}
+    for row in rows[1:]:
+        put(server, channel, "a", row)
+        put(server, channel, "b", row)
+    await client.map_becomes(channel, kept, {"a": rows[2], "b": rows[2]})
 
 
 async def test_a_plain_subscription_gets_changes(

@@ -12,6 +12,7 @@ from centrifuge import (
     ClientEventHandler,
     ConnectedContext,
     PublicationContext,
+    ReplyError,
 )
 
 from tests.live.python_client import SubscriptionEvents, python_client
@@ -77,3 +78,10 @@ async def test_subscribes_publishes_and_recovers(
     history = await subscription.history(limit=2, reverse=True)
     assert [publication.offset for publication in history.publications] == [3, 2]
     assert (await subscription.presence_stats()).num_clients == 1
+
+
+@pytest.mark.parametrize("protobuf", [True], ids=["protobuf"])
+async def test_data_that_are_not_json_are_refused(client: Client, unique: str) -> None:
+    with pytest.raises(ReplyError) as refused:
+        await client.publish(f"chat:{unique}", b"boom")
+    assert refused.value.code == 107
