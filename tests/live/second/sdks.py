@@ -125,6 +125,10 @@ class Sdk(ABC):
         """Publish. This and the following raise `Refused`."""
 
     @abstractmethod
+    async def rpc(self) -> None:
+        """Call a method."""
+
+    @abstractmethod
     async def history(self, channel: str, limit: int, **options: Any) -> History:
         """Read history; `options` are `since` and `reverse`."""
 
@@ -202,6 +206,9 @@ class JsSdk(Sdk):
 
     async def publish(self, channel: str, data: Any) -> None:
         await self._call("publish", channel=channel, data=data)
+
+    async def rpc(self) -> None:
+        await self._call("rpc", method="", data=None)
 
     async def history(self, channel: str, limit: int, **options: Any) -> History:
         found = await self._call("history", channel=channel, options={"limit": limit, **options})
@@ -351,6 +358,9 @@ class PythonSdk(Sdk):
         payload = json.dumps(data).encode() if self._protobuf else data
         await _unless_refused(self._client.publish(channel, payload))
 
+    async def rpc(self) -> None:
+        await _unless_refused(self._client.rpc("", b"null" if self._protobuf else None))
+
     async def history(self, channel: str, limit: int, **options: Any) -> History:
         if "since" in options:
             options["since"] = StreamPosition(**options["since"])
@@ -441,6 +451,9 @@ class GoSdk(Sdk):
 
     async def publish(self, channel: str, data: Any) -> None:
         await self._call("publish", channel=channel, data=data)
+
+    async def rpc(self) -> None:
+        await self._call("rpc")
 
     async def history(self, channel: str, limit: int, **options: Any) -> History:
         found = await self._call("history", channel=channel, limit=limit, **options)

@@ -37,48 +37,6 @@ async def subscribe(client: GoClient, channel: str) -> None:
     await client.event("subscribed", channel)
 
 
-async def test_subscribes_publishes_and_asks(client: GoClient, unique: str) -> None:
-    me = (await client.event("connected"))["client"]
-    channel = f"chat:{unique}"
-    await subscribe(client, channel)
-
-    assert "error" not in await client.call("publish", channel=channel, data={"text": "hi"})
-
-    publication = await client.event("publication", channel)
-    assert (publication["data"], publication["offset"]) == ({"text": "hi"}, 1)
-    join = await client.event("join", channel)
-    assert (join["client"], join["user"]) == (me, "17")
-    assert (await client.call("presence", channel=channel))["users"] == {me: "17"}
-    stats = await client.call("presence_stats", channel=channel)
-    assert (stats["clients"], stats["users"]) == (1, 1)
-    history = await client.call("history", channel=channel, limit=10)
-    assert (history["values"], history["offset"]) == ([{"text": "hi"}], 1)
-    assert (await client.call("rpc"))["code"] == 108
-    await client.call("unsubscribe", channel=channel)
-    assert (await client.event("unsubscribed", channel))["code"] == 0
-
-
-async def test_recovers_what_it_missed(
-    client: GoClient, server: Server, proxy: TcpProxy, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    await subscribe(client, channel)
-    server.publish(channel, 1)
-    assert await client.publications(channel, 1) == [1]
-
-    proxy.refuse()
-    for value in (2, 3, 4):
-        server.publish(channel, value)
-    proxy.allow()
-    again = await client.event("subscribed", channel)
-    server.publish(channel, 5)
-
-    assert (again["was_recovering"], again["recovered"]) == (True, True)
-    assert await client.publications(channel, 4) == [2, 3, 4, 5]
-    assert (await client.call("rpc"))["code"] == 108
-    assert client.unread("publication") == []
-
-
 async def test_subscription_of_the_server_is_told_and_taken_back(
     client: GoClient, server: Server, unique: str
 ) -> None:
@@ -109,10 +67,3 @@ async def test_connection_goes_on_with_a_new_token(
             info = (await client.event("publication", channel))["info"]
 
         assert [event["code"] for event in client.unread("connecting")] == [0]
-
-
-async def test_wrong_token_ends_for_good(server: Server, go_program: Path, protobuf: bool) -> None:
-    async with open_go(go_program, server.socket, token="x.y.z", protobuf=protobuf) as client:
-        await client.call("connect")
-        told = await client.event("disconnected")
-    assert (told["code"], told["reason"]) == (3500, "invalid token")

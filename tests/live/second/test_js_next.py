@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from tests.conftest import connection_token
 from tests.js_builds import Build
 from tests.js_client import Driver
 from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, open_next
-from tests.live.api_methods import result
 from tests.live.second.conftest import OpenNext
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -79,35 +77,6 @@ async def test_recovers_what_it_missed(
 
 
 @both_formats
-async def test_a_filter_by_tags_holds_and_recovers(
-    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
-) -> None:
-    client = await connect_next(build, through=proxy)
-    channel = f"tags:{unique}"
-
-    def publish(value: int, team: str) -> None:
-        result(server, "publish", channel=channel, data=value, tags={"team": team})
-
-    red = {"op": "and", "nodes": [{"key": "team", "cmp": "in", "vals": ["red", "pink"]}]}
-    context = await client.subscribe(channel, tagsFilter=red)
-    assert context["positioned"]
-    for value, team in enumerate(["blue", "red", "blue", "pink"], 1):
-        publish(value, team)
-    assert await client.publications(channel, 2) == [2, 4]
-
-    async with client.away(proxy):
-        for value, team in enumerate(["blue", "red", "blue"], 5):
-            publish(value, team)
-    await client.recovered(channel)
-    publish(8, "red")
-
-    assert await client.publications(channel, 2) == [6, 8]
-    await client.settle()
-    assert client.unread("publication", channel) == []
-    assert client.unread("unsubscribed", channel) == []
-
-
-@both_formats
 async def test_deltas_are_declined_where_the_channel_has_none(
     connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:
@@ -140,23 +109,6 @@ async def test_subscription_begins_at_a_given_position(
     assert await client.publications(channel, 2) == [1, 2]
 
 
-@both_formats
-async def test_server_side_channels_recover(
-    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
-) -> None:
-    channel = f"chat:{unique}"
-    client = await connect_next(
-        build, through=proxy, token=connection_token("17", channels=[channel])
-    )
-    await client.event("subscribed", channel)
-    server.publish(channel, 1)
-    assert await client.publication(channel) == 1
-    async with client.away(proxy):
-        server.publish(channel, 2)
-    await client.recovered(channel)
-    assert await client.publication(channel) == 2
-
-
 async def test_subscription_goes_on_with_a_new_token(connect_next: OpenNext) -> None:
     client = await connect_next(JSON_5)
     await client.begin_to_subscribe("$plain:a", asksToken=True)
@@ -178,14 +130,6 @@ async def test_server_unsubscribes_and_disconnects(
     assert server.api("disconnect", user=unique) == {"result": {}}
     context = await client.event("disconnected")
     assert (context["code"], context["reason"]) == (3503, "force disconnect")
-
-
-@both_formats
-async def test_wrong_token_ends_for_good(next_driver: Driver, server: Server, build: Build) -> None:
-    client = await open_next(next_driver, build, server.socket, token="x.y.z")
-    await client.call("connect")
-    context = await client.event("disconnected")
-    assert (context["code"], context["reason"]) == (3500, "invalid token")
 
 
 # both generations in one channel

@@ -80,6 +80,8 @@ async def test_subscribes_publishes_and_asks(sdk: Sdk, unique: str) -> None:
     assert await sdk.presence(channel) == {me: "17"}
     assert await sdk.present(channel) == (1, 1)
     assert (await sdk.history(channel, -1)).values == [{"text": "hi"}]
+    with pytest.raises(Refused, match="108"):
+        await sdk.rpc()
 
 
 async def test_what_a_channel_has_not_is_refused(sdk: Sdk, unique: str) -> None:
@@ -124,6 +126,24 @@ async def test_history_has_pages(sdk: Sdk, server: Server, unique: str) -> None:
     since = page.position | {"offset": 2}
     assert (await sdk.history(channel, 2, since=since)).values == [3, 4]
     assert (await sdk.history(channel, -1, reverse=True)).values == [5, 4, 3, 2, 1]
+
+
+async def test_recovers_what_it_missed(
+    sdk: Sdk, server: Server, proxy: TcpProxy, unique: str
+) -> None:
+    channel = f"chat:{unique}"
+    await sdk.subscribe(channel)
+    await sdk.subscribed(channel)
+    server.publish(channel, 1)
+    assert await sdk.values(channel, 1) == [1]
+
+    proxy.refuse()
+    for value in (2, 3, 4):
+        server.publish(channel, value)
+    proxy.allow()
+    assert await sdk.subscribed(channel) == (True, True)
+    server.publish(channel, 5)
+    assert await sdk.values(channel, 4) == [2, 3, 4, 5]
 
 
 async def test_subscription_that_ended_recovers_if_history_reaches_back(
