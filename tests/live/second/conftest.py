@@ -14,7 +14,7 @@ import pytest
 
 from tests.js_builds import BUILDS, Build
 from tests.js_client import Driver, FindNode, open_driver
-from tests.js_next import NextClient, open_next
+from tests.js_next import JSON_5, PROTOBUF_5, NextClient, open_next
 from tests.live.second.go_client import build
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
@@ -22,6 +22,8 @@ from tests.tcp_proxy import TcpProxy
 KEPT = 5
 OPTIONS: dict[str, Any] = {
     "v3_use_offset": True,
+    "http_stream": True,
+    "sse": True,
     "client_expired_close_delay": 1,
     "client_expired_sub_close_delay": 1,
     "ping_interval": 8,
@@ -99,3 +101,32 @@ def connect_next(next_driver: Driver, server: Server) -> OpenNext:
         return client
 
     return connect_next
+
+
+over_each_transport = pytest.mark.parametrize(
+    ("build", "transport"),
+    [
+        (JSON_5, "websocket"),
+        (PROTOBUF_5, "websocket"),
+        (JSON_5, "http_stream"),
+        (PROTOBUF_5, "http_stream"),
+        (JSON_5, "sse"),
+    ],
+    ids=lambda part: part.name if isinstance(part, Build) else part,
+)
+
+
+async def over(driver: Driver, server: Server, build: Build, transport: str) -> NextClient:
+    """Connect over a transport."""
+    if transport == "websocket":
+        client = await open_next(driver, build, server.socket)
+    else:
+        client = await open_next(
+            driver,
+            build,
+            f"{server.address}/connection/{transport}",
+            stream=transport,
+            emulationEndpoint=f"{server.address}/emulation",
+        )
+    await client.connect()
+    return client

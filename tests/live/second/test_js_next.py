@@ -7,7 +7,7 @@ import pytest
 from tests.js_builds import Build
 from tests.js_client import Driver
 from tests.js_next import JSON_5, NEXT_BUILDS, PROTOBUF_5, SOCKJS_5, open_next
-from tests.live.second.conftest import OpenNext
+from tests.live.second.conftest import OpenNext, over, over_each_transport
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -95,6 +95,26 @@ async def test_deltas_are_declined_where_the_channel_has_none(
     assert [*live, await client.publication(channel)] == [
         {"text": text, "value": value} for value in (1, 2, 3)
     ]
+
+
+@over_each_transport
+async def test_every_transport_does_the_same(
+    next_driver: Driver, server: Server, build: Build, transport: str, unique: str
+) -> None:
+    client = await over(next_driver, server, build, transport)
+    channel = f"chat:{unique}"
+    await client.subscribe(channel)
+    await client.call("publish", channel=channel, data=1)
+    assert await client.publication(channel) == 1
+    presence = await client.call("presence", channel=channel)
+    assert presence["clients"].keys() == {client.id}
+    await client.settle()
+
+    await client.call("disconnect")
+    server.publish(channel, 2)
+    await client.connect()
+    await client.recovered(channel)
+    assert await client.publication(channel) == 2
 
 
 @both_formats

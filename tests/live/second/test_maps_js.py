@@ -9,9 +9,9 @@ import pytest
 
 from tests.js_builds import Build
 from tests.js_client import Driver
-from tests.js_next import JSON_5, PROTOBUF_5, NextClient, open_next
+from tests.js_next import JSON_5, PROTOBUF_5, open_next
 from tests.live.api_methods import call, result
-from tests.live.second.conftest import OpenNext
+from tests.live.second.conftest import OpenNext, over, over_each_transport
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
@@ -78,33 +78,7 @@ def entries(server: Server, channel: str) -> dict[str, Any]:
             return kept
 
 
-async def over(driver: Driver, server: Server, build: Build, transport: str) -> NextClient:
-    """Connect over a transport."""
-    if transport == "websocket":
-        client = await open_next(driver, build, server.socket)
-    else:
-        client = await open_next(
-            driver,
-            build,
-            f"{server.address}/connection/{transport}",
-            stream=transport,
-            emulationEndpoint=f"{server.address}/emulation",
-        )
-    await client.connect()
-    return client
-
-
-@pytest.mark.parametrize(
-    ("build", "transport"),
-    [
-        (JSON_5, "websocket"),
-        (PROTOBUF_5, "websocket"),
-        (JSON_5, "http_stream"),
-        (PROTOBUF_5, "http_stream"),
-        (JSON_5, "sse"),
-    ],
-    ids=lambda part: part.name if isinstance(part, Build) else part,
-)
+@over_each_transport
 @pytest.mark.parametrize("namespace", ["map", "brief"])
 async def test_a_map_is_read_and_changed(
     next_driver: Driver, server: Server, build: Build, transport: str, namespace: str, unique: str
@@ -175,13 +149,13 @@ async def test_a_position_that_is_lost_begins_anew(
 
 
 @both_formats
-async def test_a_filter_by_tags_holds(
-    connect_next: OpenNext, server: Server, build: Build, unique: str
+async def test_a_filter_by_tags_holds_and_recovers(
+    connect_next: OpenNext, server: Server, proxy: TcpProxy, build: Build, unique: str
 ) -> None:
     channel = f"map:{unique}"
     put(server, channel, "red", 1, tags={"team": "red"})
     put(server, channel, "blue", 2, tags={"team": "blue"})
-    client = await connect_next(build)
+    client = await connect_next(build, through=proxy)
     red = {"key": "team", "cmp": "eq", "val": "red"}
     kept = await client.read_map(channel, tagsFilter=red)
     assert kept == {"red": 1}
@@ -189,6 +163,14 @@ async def test_a_filter_by_tags_holds(
     put(server, channel, "more", 4, tags={"team": "red"})
     remove(server, channel, "red")
     await client.map_becomes(channel, kept, {"more": 4})
+    await client.event("subscribed", channel)
+    async with client.away(proxy):
+        put(server, channel, "missed", 5, tags={"team": "red"})
+        put(server, channel, "other", 6, tags={"team": "blue"})
+    await client.recovered(channel)
+    await client.map_becomes(channel, kept, {"more": 4, "missed": 5})
+    await client.settle()
+    assert client.unread("update", channel) == client.unread("sync", channel) == []
 
 
 @both_formats
@@ -323,12 +305,13 @@ async def test_a_plain_subscription_gets_changes(
     assert await client.publication(channel) == 1
 
 
+@pytest.mark.parametrize("kind", ["Map", "SharedPoll"])
 async def test_a_map_of_another_kind_of_channel_is_refused(
-    next_driver: Driver, server: Server, unique: str
+    next_driver: Driver, server: Server, kind: str, unique: str
 ) -> None:
     client = await open_next(next_driver, JSON_5, server.socket)
     await client.connect()
-    await client.call("subscribeMap", channel=unique, options={})
+    await client.call("subscribeMap", channel=unique, options={"kind": kind})
     assert (await client.event("unsubscribed", unique))["code"] == 103
 
 

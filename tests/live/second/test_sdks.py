@@ -16,7 +16,8 @@ from tests.js_builds import BUILDS
 from tests.js_client import open_driver
 from tests.live.api_methods import result
 from tests.live.second.conftest import KEPT
-from tests.live.second.sdks import START, Refused, Sdk, open_go_sdk, open_js, open_python
+from tests.live.second.sdk import START, Refused, Sdk
+from tests.live.second.sdks import open_go_sdk, open_js, open_python
 from tests.server import Server
 from tests.tcp_proxy import TcpProxy
 
