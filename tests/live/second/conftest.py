@@ -5,13 +5,13 @@ A module that uses `connect_next` has `pytest_plugins = ["tests.js_fixtures"]`.
 
 from __future__ import annotations
 
-import shutil
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.conftest import require
 from tests.js_builds import BUILDS, Build
 from tests.js_client import Driver, FindNode, open_driver
 from tests.js_next import JSON_5, PROTOBUF_5, NextClient, open_next
@@ -76,8 +76,7 @@ def server(serve: Callable[..., Server]) -> Server:
 @pytest.fixture(scope="session")
 def go_program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The program of the Go client, compiled."""
-    if shutil.which("go") is None:
-        pytest.skip("go is not installed (the Go client needs Go 1.25 or later)")
+    require("go", "the Go client needs Go 1.25 or later")
     return build(tmp_path_factory.mktemp("go"))
 
 
