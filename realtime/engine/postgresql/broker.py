@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from realtime.engine.base import Outgoing, Published
 from realtime.engine.channel_list import ChannelList
-from realtime.engine.postgresql.batches import Batches, settle
+from realtime.engine.postgresql.batches import Batches
 from realtime.engine.postgresql.database import Database
 from realtime.engine.postgresql.delivery import StreamDelivery
 from realtime.engine.postgresql.rings import LoopRinger, Message
@@ -18,13 +18,14 @@ from realtime.engine.postgresql.streams import (
     content_of,
     is_sent_within,
 )
-from realtime.errors import EngineUnavailable, NoReply
+from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
 
 MAX_GROUP = 500
 """Publications in one statement."""
 
-Settled = asyncio.Future[Published | EngineUnavailable]
+_Sending = tuple[Published, asyncio.Future[None] | None]
+"""What became of a publication, and what waits until it is sent, if it is not kept."""
 
 
 class PostgreSQLBroker(PostgreSQLStreams):
@@ -46,7 +47,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
         self.delivery = StreamDelivery(database)
         self._channel_list = channel_list
         self._loop_ringer = ringer
-        self._groups: Batches[tuple[Outgoing, Settled]] = Batches(self._publish_group, MAX_GROUP)
+        self._groups: Batches[Outgoing, _Sending] = Batches(self._publish_group, MAX_GROUP)
         self._under_way: Counter[ChannelName] = Counter()
         """Channels of the publications that wait, or are in the statement under way."""
 
@@ -55,54 +56,33 @@ class PostgreSQLBroker(PostgreSQLStreams):
     async def publish_many(
         self, publications: Sequence[Outgoing]
     ) -> list[Published | EngineUnavailable]:
-        loop = asyncio.get_running_loop()
-        results: list[Settled] = [loop.create_future() for _ in publications]
         waits = any(map(is_sent_within, publications))  # they are sent at the commit of a group
-        for outgoing, result in zip(publications, results, strict=True):
-            if waits or outgoing.is_asked or self._under_way[outgoing.channel]:
-                self._under_way[outgoing.channel] += 1
-                self._groups.add((outgoing, result))
-            else:
-                self._send(Published(), Message(outgoing.channel, content_of(outgoing)), result)
-        return [await result for result in results]
+        begun = [self._begin(outgoing, waits) for outgoing in publications]
+        return [await _outcome(each) for each in begun]
 
-    async def _publish_group(self, group: Sequence[tuple[Outgoing, Settled]]) -> None:
+    def _begin(self, outgoing: Outgoing, waits: bool) -> asyncio.Future[_Sending] | _Sending:
+        if not (waits or outgoing.is_asked or self._under_way[outgoing.channel]):
+            return self._send(Published(), Message(outgoing.channel, content_of(outgoing)))
+        self._under_way[outgoing.channel] += 1
+        return self._groups.add(outgoing)
+
+    async def _publish_group(self, group: Sequence[Outgoing]) -> list[_Sending]:
         try:
-            kept = await self._keep([outgoing for outgoing, _ in group])
-        except EngineUnavailable as error:
-            for _, result in group:
-                settle(result, error)
-        except asyncio.CancelledError:
-            for _, result in group:
-                settle(result, NoReply("the engine has stopped"))
-            raise
-        except Exception as error:  # of what a caller gave
-            for _, result in group:
-                if not result.done():
-                    result.set_exception(error)
-        else:
-            for (published, message), (_, result) in zip(kept, group, strict=True):
-                if message is None:
-                    settle(result, published)
-                else:
-                    self._send(published, message, result)
+            return [self._send(*each) for each in await self._keep(group)]
         finally:
-            for outgoing, _ in group:
+            for outgoing in group:
                 self._under_way[outgoing.channel] -= 1
                 if not self._under_way[outgoing.channel]:
                     del self._under_way[outgoing.channel]
 
-    def _send(self, published: Published, message: Message, result: Settled) -> None:
-        if message.offset:  # it is kept: a ring that is lost only delays it
-            settle(result, published)
-            self._loop_ringer.soon(message)
-        else:
-            self._loop_ringer.soon(message, lambda error: settle(result, error or published))
+    def _send(self, published: Published, message: Message | None) -> _Sending:
+        sent = None if message is None else self._loop_ringer.soon(message)
+        # where it is kept, a ring that is lost only delays it
+        return published, None if message is None or message.offset else sent
 
     async def close(self) -> None:
         """Deliver and publish nothing more."""
-        for _, result in await self._groups.close():
-            settle(result, EngineUnavailable("the engine has stopped"))
+        await self._groups.close()
         await self.delivery.close()
 
     # delivery
@@ -116,3 +96,15 @@ class PostgreSQLBroker(PostgreSQLStreams):
     async def unsubscribe(self, channel: ChannelName) -> None:
         self._channel_list.discard(channel)
         self.delivery.unfollow(channel)
+
+
+async def _outcome(
+    begun: asyncio.Future[_Sending] | _Sending,
+) -> Published | EngineUnavailable:
+    try:
+        published, sent = begun if isinstance(begun, tuple) else await begun
+        if sent is not None:
+            await sent
+    except EngineUnavailable as error:
+        return error
+    return published

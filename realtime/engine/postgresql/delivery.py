@@ -28,6 +28,7 @@ import msgspec
 
 from realtime.engine import records
 from realtime.engine.base import Joined, Left, Receiver
+from realtime.engine.postgresql.batches import Batches
 from realtime.engine.postgresql.database import Database, Row
 from realtime.engine.postgresql.rings import EVERYWHERE, Message, Ring, digest, digests
 from realtime.engine.postgresql.streams import key, to_publication
@@ -63,11 +64,12 @@ _LETTER = "SELECT ring FROM {schema}.letter WHERE id = %s"
 class _Followed:
     __slots__ = ("epoch", "key", "known", "later", "name", "since", "top")
 
-    def __init__(self, name: ChannelName, known: asyncio.Future[EngineUnavailable | None]) -> None:
+    known: asyncio.Future[None]
+    """Done when the top is known, or cannot be read."""
+
+    def __init__(self, name: ChannelName) -> None:
         self.name = name
         self.key = key(name)
-        self.known = known
-        """Done when the top is known, or cannot be read."""
         self.top = -1
         """The offset up to which everything is delivered; -1 until it is known."""
         self.epoch = ""
@@ -91,8 +93,7 @@ class StreamDelivery:
         self._reading: asyncio.Task[None] | None = None
         self._read_now: list[bytes] = []
         """Channels in the statement under way."""
-        self._new: list[_Followed] = []
-        self._asking: asyncio.Task[None] | None = None
+        self._new: Batches[_Followed, None] = Batches(self._read_tops, READ_AT_ONCE)
         self._looked = 0
         self.is_interrupted = True
         """Whether rings are missed."""
@@ -107,24 +108,18 @@ class StreamDelivery:
         """
         if self.is_interrupted:
             raise EngineUnavailable("delivery by PostgreSQL is interrupted")
-        loop = asyncio.get_running_loop()
         followed = self._followed.get(key(channel))
         if followed is None:
-            followed = _Followed(channel, loop.create_future())
+            followed = _Followed(channel)
             self._followed[followed.key] = followed
             self._by_digest.setdefault(digest(channel), {})[followed.key] = None
-            self._new.append(followed)
-            if self._asking is None:
-                self._asking = loop.create_task(self._ask())
-        error: BaseException | None = None
+            followed.known = self._new.add(followed)
         try:
-            error = await asyncio.shield(followed.known)
-        except asyncio.CancelledError as cancelled:
-            error = cancelled
-        if error is not None:
+            await asyncio.shield(followed.known)
+        except BaseException:
             if self._followed.get(followed.key) is followed:
                 self.unfollow(channel)
-            raise error
+            raise
 
     def unfollow(self, channel: ChannelName) -> None:
         followed = self._followed.pop(key(channel), None)
@@ -136,24 +131,13 @@ class StreamDelivery:
         if not keys:
             del self._by_digest[digest(channel)]
 
-    async def _ask(self) -> None:
-        """Read the tops of new channels."""
-        try:
-            while self._new:
-                new, self._new = self._new[:READ_AT_ONCE], self._new[READ_AT_ONCE:]
-                try:
-                    rows = await self._database.fetch(_TOPS, [each.key for each in new])
-                except EngineUnavailable as error:
-                    for each in new:
-                        each.known.set_result(error)
-                    continue
-                for followed, (top, epoch, now) in zip(new, rows, strict=True):
-                    followed.top, followed.epoch, followed.since = top, epoch, now
-                    followed.known.set_result(None)
-                self._deliver_later(each.key for each in new)
-        finally:
-            self._asking = None
+    async def _read_tops(self, new: Sequence[_Followed]) -> Sequence[None]:
+        rows = await self._database.fetch(_TOPS, [each.key for each in new])
+        for followed, row in zip(new, rows, strict=True):
+            followed.top, followed.epoch, followed.since = row
+        self._deliver_later(each.key for each in new)
         self._read_news()
+        return [None] * len(new)
 
     # news
 
@@ -314,10 +298,10 @@ class StreamDelivery:
         self._followed.clear()
         self._by_digest.clear()
         self._behind.clear()
-        for task in (self._reading, self._asking):
-            if task is not None:
-                task.cancel()
-                await asyncio.wait([task])
+        await self._new.close()
+        if self._reading is not None:
+            self._reading.cancel()
+            await asyncio.wait([self._reading])
 
 
 def _is_late(at: int, record: bytes, followed: _Followed) -> bool:

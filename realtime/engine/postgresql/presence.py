@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import NamedTuple
 
@@ -46,10 +45,6 @@ class PresenceChange(NamedTuple):
     client: ClientID
     info: bytes | None = None
     lifetime: int = 0
-
-
-Waiting = tuple[Sequence[PresenceChange], asyncio.Future[None]]
-"""Changes, and who waits until they are written."""
 
 
 class PostgreSQLPresence:
@@ -97,28 +92,15 @@ class PostgreSQLNodePresence(PostgreSQLPresence):
 
     def __init__(self, database: Database) -> None:
         super().__init__(database)
-        self._batches: Batches[Waiting] = Batches(self._write, MAX_BATCH)
+        self._batches: Batches[Sequence[PresenceChange], None] = Batches(self._write, MAX_BATCH)
 
     async def _change(self, changes: Sequence[PresenceChange]) -> None:
-        written = asyncio.get_running_loop().create_future()
-        self._batches.add((changes, written))
-        await written
+        await self._batches.add(changes)
 
-    async def _write(self, batch: list[Waiting]) -> None:
-        error: Exception | None = None
-        try:
-            await super()._change([change for changes, _ in batch for change in changes])
-        except asyncio.CancelledError:
-            for _, written in batch:
-                written.cancel()
-            raise
-        except Exception as failure:  # also a defect: its callers must not wait on
-            error = failure
-        for _, written in batch:
-            if not written.done():  # who waited may have been cancelled
-                written.set_result(None) if error is None else written.set_exception(error)
+    async def _write(self, batch: Sequence[Sequence[PresenceChange]]) -> Sequence[None]:
+        await super()._change([change for changes in batch for change in changes])
+        return [None] * len(batch)
 
     async def close(self) -> None:
-        """Write nothing more. Who waits is cancelled."""
-        for _, written in await self._batches.close():
-            written.cancel()
+        """Write nothing more."""
+        await self._batches.close()

@@ -16,15 +16,13 @@ import hashlib
 import itertools
 import random
 from base64 import b64encode
-from collections.abc import Callable, Iterable, Sequence
-from functools import partial
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec import Raw, Struct
 
-from realtime.engine.postgresql.batches import Batches, settle
+from realtime.engine.postgresql.batches import Batches
 from realtime.engine.postgresql.database import Database
-from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName
 
 MAX_BYTES = 7900
@@ -42,8 +40,6 @@ EVERYWHERE = "*"
 
 MAX_JOINED = 1000
 """Messages that are sent together."""
-
-Done = Callable[[EngineUnavailable | None], None]
 
 _NOTIFY = (
     "SELECT pg_notify(%s, {schema}.now_us() || ' ' || payload) FROM unnest(%s::text[]) AS payload"
@@ -171,33 +167,19 @@ class LoopRinger(Ringer):
 
     def __init__(self, database: Database, polled: bool = False) -> None:
         super().__init__(database, polled)
-        self._batches: Batches[tuple[Message, Done | None]] = Batches(self._send, MAX_JOINED)
+        self._batches: Batches[Message, None] = Batches(self._send, MAX_JOINED, JOIN_SECONDS)
 
-    def soon(self, message: Message, done: Done | None = None) -> None:
-        """Send a message. `done` is called when it is sent, with the error if it may be lost."""
-        self._batches.add((message, done))
+    def soon(self, message: Message) -> asyncio.Future[None]:
+        """Send a message. Return a future that is done when it is sent, or that it may be lost."""
+        return self._batches.add(message)
 
     async def ring(self, messages: Sequence[Message]) -> None:
-        sent: asyncio.Future[EngineUnavailable | None] = asyncio.get_running_loop().create_future()
-        for message in messages[:-1]:
-            self.soon(message)
-        self.soon(messages[-1], partial(settle, sent))
-        if (error := await sent) is not None:
-            raise error
+        await asyncio.gather(*map(self.soon, messages))
 
     async def close(self, timeout: float) -> None:
         """Send what waits; what is not sent in that time is lost."""
-        for _, done in await self._batches.close(timeout):
-            if done is not None:
-                done(EngineUnavailable("the engine has stopped"))
+        await self._batches.close(timeout)
 
-    async def _send(self, batch: Sequence[tuple[Message, Done | None]]) -> None:
-        error: EngineUnavailable | None = None
-        try:
-            await super().ring([message for message, _ in batch])
-        except EngineUnavailable as caught:
-            error = caught
-        for _, done in batch:
-            if done is not None:
-                done(error)
-        await asyncio.sleep(JOIN_SECONDS)
+    async def _send(self, batch: Sequence[Message]) -> Sequence[None]:
+        await super().ring(batch)
+        return [None] * len(batch)
