@@ -1,4 +1,4 @@
-"""Which node owns a session: claims in the engine, which all nodes see.
+"""Which node owns a session: claims in the engine, which all nodes see. A node alone owns all.
 
 A claim has an end. Its owner renews it while the session lives, so the sessions of a dead node
 are free after `CLAIM_LIFETIME`. The name of a claim is a digest, because clients choose the names
@@ -13,7 +13,6 @@ import hashlib
 from weakref import WeakValueDictionary
 
 from realtime.cluster.direct import NodeID
-from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.timers import Timer
@@ -27,14 +26,9 @@ CLAIM_RENEWAL = 30.0
 class Claims:
     """The claims of one node on sessions. Belongs to its event loop."""
 
-    def __init__(self, node: Node, cluster: Cluster, kind: str) -> None:
-        """
-        Args:
-            cluster: the node's cluster.
-            kind: first part of the names of claims, the same at all nodes.
-        """
+    def __init__(self, node: Node, kind: str) -> None:
+        """`kind`: first part of the names of claims, the same at all nodes."""
         self._node = node
-        self._cluster = cluster
         self._kind = kind
         self._renewals: dict[str, Timer] = {}
         """Session → timer, for each claim that is kept."""
@@ -56,7 +50,7 @@ class Claims:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        return await self._cluster.claim(self._name(session), self._node.uid, CLAIM_LIFETIME)
+        return await self._claim(session, self._node.uid, CLAIM_LIFETIME)
 
     async def owner(self, session: str) -> NodeID | None:
         """Return the owner of a session, None if no node claims it.
@@ -64,7 +58,9 @@ class Claims:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        return await self._cluster.owner(self._name(session))
+        if (cluster := self._node.cluster) is None:
+            return None
+        return await cluster.owner(self._name(session))
 
     async def drop(self, session: str, owner: NodeID) -> None:
         """End the claim of a node that does not have the session.
@@ -72,7 +68,7 @@ class Claims:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        await self._cluster.claim(self._name(session), owner, 0)
+        await self._claim(session, owner, 0)
 
     def keep(self, session: str) -> None:
         """Renew the claim on a session until `release`."""
@@ -109,7 +105,12 @@ class Claims:
         async with self.lock(session):
             if session not in self._renewals:
                 with contextlib.suppress(EngineUnavailable):  # it ends by itself
-                    await self._cluster.claim(self._name(session), self._node.uid, 0)
+                    await self.drop(session, self._node.uid)
+
+    async def _claim(self, session: str, owner: NodeID, lifetime: float) -> NodeID:
+        if (cluster := self._node.cluster) is None:
+            return owner
+        return await cluster.claim(self._name(session), owner, lifetime)
 
     def _name(self, session: str) -> str:
         digest = hashlib.blake2b(session.encode(), digest_size=16).hexdigest()

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import count
 
@@ -36,66 +36,30 @@ class SessionGoneError(Exception):
 
 
 @dataclass(eq=False, repr=False)
-class RelayedResponse:
-    """A response that a session of another node writes to.
-
-    To its node it is a connection as others are, see `node.Closable`.
-    """
-
-    id = ""
-
-    _receiver: FrameReceiver
-    _framing: Framing
-    _release: Callable[[], None]
-    """Asks the owner to end the response."""
-    _written: int = 0
-    """Number of the next Written message."""
-    is_interrupted: bool = False
-
-    def written(self, message: WrittenFrames) -> None:
-        """Write the frames of the owner."""
-        if self._receiver.finishing:
-            return  # nothing follows the frame that says "interrupted"
-        if message.number != self._written:
-            self.interrupt()  # a message is missing
-            return
-        self._written += 1
-        for frame in message.frames:
-            self._receiver.write(frame.encode())
-        if message.last:
-            self._receiver.finish()
-
-    def close(self, disconnect: Disconnect | None) -> None:
-        """End in order: this node stops."""
-        self._release()
-
-    def interrupt(self) -> None:
-        """End because frames were lost, or the owner was."""
-        if not self._receiver.finishing:
-            self.is_interrupted = True
-            self._receiver.write(self._framing.close(*INTERRUPTED))
-            self._receiver.finish()
-
-
-@dataclass(eq=False, repr=False)
 class Relay:
     """What the remote sessions of one node share."""
 
     node: Node
     link: RelayLink
     framing: Framing
-    responses: dict[int, RelayedResponse] = field(default_factory=dict)
+    attached: dict[int, RemoteSession] = field(default_factory=dict)
+    """By the numbers of their receivers."""
     numbers: Iterator[int] = field(default_factory=lambda: count(1))
 
     def on_written(self, message: WrittenFrames) -> None:
-        response = self.responses.get(message.receiver)
-        if response is not None:
-            response.written(message)
+        session = self.attached.get(message.receiver)
+        if session is not None:
+            session.written(message)
 
 
 @dataclass(eq=False, repr=False)
 class RemoteSession:
-    """A session of another node, as one request sees it. See `AnySession`."""
+    """A session of another node, as one request sees it. See `AnySession`.
+
+    To its node its response is a connection as others are, see `node.Closable`.
+    """
+
+    id = ""
 
     _relay: Relay
     _owner: NodeID
@@ -104,6 +68,11 @@ class RemoteSession:
     """The request."""
     _began: float
     """When the request came, as the node's event loop counts."""
+    _receiver: FrameReceiver = field(init=False)
+    """The response of the request, once it is attached."""
+    _written: int = 0
+    """Number of the next Written message."""
+    _is_interrupted: bool = False
     _watching: asyncio.Task[None] | None = None
 
     def __post_init__(self) -> None:
@@ -117,31 +86,56 @@ class RemoteSession:
             NotOwnerError: the session belongs to another client.
             SessionGoneError: the owner does not have the session, or did not answer.
         """
-        release = Release(self._name, self._number)
-        response = RelayedResponse(receiver, self._relay.framing, lambda: self._send_soon(release))
-        self._relay.responses[self._number] = response
+        self._receiver = receiver
+        self._relay.attached[self._number] = self
         shown = self._bearer.auth_session, self._bearer.proofs
+        attached = False
         try:
             attached = await self._ask(Attach(self._name, self._number, receiver.limit, *shown))
-        except BaseException as error:
-            del self._relay.responses[self._number]
-            if not isinstance(error, NotOwnerError):
-                self._send_soon(Detach(self._name, self._number))  # it may be attached anyway
+        except NotOwnerError:
             raise
+        except BaseException:
+            self._send_soon(Detach(self._name, self._number))  # it may be attached anyway
+            raise
+        finally:
+            if not attached:
+                del self._relay.attached[self._number]
         if not attached:
-            del self._relay.responses[self._number]
             raise SessionGoneError
-        self._watching = asyncio.create_task(self._watch(response))
-        self._relay.node.opened(response)
+        self._watching = asyncio.create_task(self._watch())
+        self._relay.node.opened(self)
 
     def detach(self, receiver: FrameReceiver, *, interrupted: bool) -> None:
         if self._watching is not None:
             self._watching.cancel()
-        response = self._relay.responses.pop(self._number, None)
-        if response is not None:
-            self._relay.node.closed(response)
-            if interrupted or response.is_interrupted:
+        if self._relay.attached.pop(self._number, None) is not None:
+            self._relay.node.closed(self)
+            if interrupted or self._is_interrupted:
                 self._send_soon(Detach(self._name, self._number))
+
+    def written(self, message: WrittenFrames) -> None:
+        """Write the frames of the owner."""
+        if self._receiver.finishing:
+            return  # nothing follows the frame that says "interrupted"
+        if message.number != self._written:
+            self._interrupt()  # a message is missing
+            return
+        self._written += 1
+        for frame in message.frames:
+            self._receiver.write(frame.encode())
+        if message.last:
+            self._receiver.finish()
+
+    def close(self, disconnect: Disconnect | None) -> None:
+        """Have the owner end the response in order: this node stops."""
+        self._send_soon(Release(self._name, self._number))
+
+    def _interrupt(self) -> None:
+        """End because frames were lost, or the owner was."""
+        if not self._receiver.finishing:
+            self._is_interrupted = True
+            self._receiver.write(self._relay.framing.close(*INTERRUPTED))
+            self._receiver.finish()
 
     async def deliver(self, frames: Sequence[bytes]) -> bool:
         """As `AnySession.deliver`.
@@ -157,13 +151,13 @@ class RemoteSession:
                 self._owner, message, WatchReceiver(self._name, self._number)
             )
 
-    async def _watch(self, response: RelayedResponse) -> None:
+    async def _watch(self) -> None:
         watch = WatchReceiver(self._name, self._number)
         with contextlib.suppress(SessionGoneError):
             await asyncio.sleep(WATCH_INTERVAL)
             while await self._ask(watch):
                 await asyncio.sleep(WATCH_INTERVAL)
-        response.interrupt()
+        self._interrupt()
 
     async def _ask(self, question: RelayMessage) -> bool:
         try:

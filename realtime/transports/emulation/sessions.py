@@ -1,7 +1,7 @@
 """The sessions of one node, by name, and those of other nodes whose requests come to it.
 
-Where nodes share sessions, each has one owner among them: the node that got its first request. The
-others find it by its claim and relay.
+Each session has one owner among the nodes: the one that got its first request. The others find the
+owner by its claim, and relay.
 """
 
 from __future__ import annotations
@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Awaitable
 
 from realtime.cluster.direct import NodeID
-from realtime.engine.nodes import Cluster
 from realtime.errors import EngineUnavailable
 from realtime.node.limits.admission import NotAdmitted
 from realtime.node.node import Node
@@ -42,12 +41,18 @@ from realtime.transports.emulation.session import (
 
 
 class Sessions:
-    """The sessions of a node that no other node knows. Belongs to its event loop."""
+    """Belongs to the event loop of its node."""
 
     def __init__(self, node: Node, framing: Framing) -> None:
         self._node = node
         self._framing = framing
         self._sessions: dict[str, EmulatedSession] = {}
+        self._claims = Claims(node, framing.transport)
+        self._link = RelayLink(node, framing.transport)
+        self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
+        self._relay = Relay(node, self._link, framing)
+        self._link.on_message(self._on_message)
+        node.interruptions.when_over.append(self._claims.renew_all)
 
     async def attach(self, name: str, receiver: SessionResponse, bearer: Bearer) -> AnySession:
         """Attach a receiver to a session; the first request of a session makes it.
@@ -60,6 +65,10 @@ class Sessions:
             EngineUnavailable: it cannot be known which node has the session.
             NotAdmitted: the session would be new, and the process takes no connection now.
         """
+        if name not in self._sessions:
+            owner = await self._own(name, bearer)
+            if owner != self._node.uid:
+                return await self._attach_at(owner, name, receiver, bearer)
         session = self._existing(name, bearer) or self._make(name, bearer)
         await session.attach(receiver)
         return session
@@ -69,54 +78,6 @@ class Sessions:
 
         Arguments and errors are those of `attach`.
         """
-        return self._existing(name, bearer)
-
-    def _existing(self, name: str, bearer: Bearer) -> EmulatedSession | None:
-        session = self._sessions.get(name)
-        if session is not None and not session.is_of(bearer):
-            raise NotOwnerError
-        return session
-
-    def _make(self, name: str, bearer: Bearer) -> EmulatedSession:
-        """Make a session; raises NotAdmitted."""
-        self._node.admission.check(bearer.handshake.address)
-        session = self._sessions[name] = EmulatedSession(
-            self._node,
-            self._framing,
-            bearer.handshake,
-            ended=lambda: self._ended(name),
-            forget=lambda: self._forget(name),
-            owner=bearer.begin(),
-        )
-        return session
-
-    def _ended(self, name: str) -> None:
-        """A session ended; requests still find it for a while."""
-
-    def _forget(self, name: str) -> None:
-        del self._sessions[name]
-
-
-class SharedSessions(Sessions):
-    """The sessions of a node, and those of other nodes whose requests come to it."""
-
-    def __init__(self, node: Node, framing: Framing, cluster: Cluster) -> None:
-        super().__init__(node, framing)
-        self._claims = Claims(node, cluster, framing.transport)
-        self._link = RelayLink(node, framing.transport)
-        self._receivers = RemoteReceivers(node, self._link, framing, self._find_claimed)
-        self._relay = Relay(node, self._link, framing)
-        self._link.on_message(self._on_message)
-        node.interruptions.when_over.append(self._claims.renew_all)
-
-    async def attach(self, name: str, receiver: SessionResponse, bearer: Bearer) -> AnySession:
-        if name not in self._sessions:
-            owner = await self._own(name, bearer)
-            if owner != self._node.uid:
-                return await self._attach_at(owner, name, receiver, bearer)
-        return await super().attach(name, receiver, bearer)
-
-    async def find(self, name: str, bearer: Bearer) -> AnySession | None:
         session = self._existing(name, bearer)
         if session is not None:
             return session
@@ -129,6 +90,12 @@ class SharedSessions(Sessions):
         if owner is None or owner == self._node.uid:
             return None
         return RemoteSession(self._relay, owner, name, bearer, began)
+
+    def _existing(self, name: str, bearer: Bearer) -> EmulatedSession | None:
+        session = self._sessions.get(name)
+        if session is not None and not session.is_of(bearer):
+            raise NotOwnerError
+        return session
 
     async def _own(self, name: str, bearer: Bearer) -> NodeID:
         """Return the owner of a session, which may be this node from now on."""
@@ -160,16 +127,26 @@ class SharedSessions(Sessions):
         return session
 
     def _make(self, name: str, bearer: Bearer) -> EmulatedSession:
-        session = super()._make(name, bearer)
+        """Make a session; raises NotAdmitted."""
+        self._node.admission.check(bearer.handshake.address)
+        session = self._sessions[name] = EmulatedSession(
+            self._node,
+            self._framing,
+            bearer.handshake,
+            ended=lambda: self._ended(name),
+            forget=lambda: self._forget(name),
+            owner=bearer.begin(),
+        )
         self._claims.keep(name)
         return session
 
     def _ended(self, name: str) -> None:
+        """A session ended; requests still find it for a while."""
         if self._node.is_draining:  # the node will be gone when the session is forgotten
             self._claims.release(name)
 
     def _forget(self, name: str) -> None:
-        super()._forget(name)
+        del self._sessions[name]
         self._claims.release(name)
 
     async def _find_claimed(self, name: str) -> EmulatedSession | None:
@@ -191,12 +168,5 @@ class SharedSessions(Sessions):
             case WatchReceiver():
                 return answer_at_once(self._receivers.on_watch(sender, message))
             case CheckReceiver():
-                return answer_at_once(message.receiver in self._relay.responses)
+                return answer_at_once(message.receiver in self._relay.attached)
         return None
-
-
-def open_sessions(node: Node, framing: Framing) -> Sessions:
-    """Return an empty registry of sessions for a node."""
-    if node.cluster is not None:
-        return SharedSessions(node, framing, node.cluster)
-    return Sessions(node, framing)

@@ -43,7 +43,7 @@ from realtime.transports.asgi import (
 from realtime.transports.emulation.owning_client import Bearer
 from realtime.transports.emulation.response import ResponseFormat, SessionResponse
 from realtime.transports.emulation.session import NotOwnerError
-from realtime.transports.emulation.sessions import Sessions, open_sessions
+from realtime.transports.emulation.sessions import Sessions
 from realtime.transports.handshake import (
     cors,
     has_too_many_headers,
@@ -96,7 +96,7 @@ class SockJS:
             size_limit: largest body of a request in bytes; None for no limit.
         """
         self._size_limit = size_limit
-        self._sessions = PerNode(partial(open_sessions, framing=framing.SOCKJS))
+        self._sessions = PerNode(partial(Sessions, framing=framing.SOCKJS))
 
     async def __call__(self, node: Node, scope: Scope, receive: Receive, send: Send) -> None:
         exchange = Exchange(scope, receive, send)

@@ -9,10 +9,7 @@ import pytest
 from realtime.node.node import SHUTDOWN_TIMEOUT
 from realtime.transports.emulation import relay_messages
 from realtime.transports.emulation.relay_messages import UNWATCHED_TIMEOUT, WATCH_INTERVAL
-from realtime.transports.emulation.remote_session import RelayedResponse
 from realtime.transports.emulation.session import SESSION_TIMEOUT
-from realtime.transports.emulation.sessions import SharedSessions
-from realtime.transports.sockjs.framing import SOCKJS
 from tests.unit.node.node_parts import stop
 from tests.unit.parts import Clock, eventually, turns
 from tests.unit.transports.emulation.nodes import Nodes, attached, quiet, stream
@@ -20,7 +17,6 @@ from tests.unit.transports.emulation.parts import (
     HEARTBEAT,
     INTERRUPTED,
     SHUTDOWN,
-    Reading,
     data_in,
     publish,
 )
@@ -69,12 +65,15 @@ async def test_message_that_comes_after_a_later_one_is_ignored(nodes: Nodes) -> 
     assert await request.end() == [INTERRUPTED]
 
 
-def test_no_frame_follows_the_one_that_says_interrupted() -> None:
-    reading = Reading()
-    response = RelayedResponse(reading, SOCKJS, lambda: None)
-    response.interrupt()
-    response.written(relay_messages.WrittenFrames(7, 0, [HEARTBEAT], False))
-    assert reading.frames == [INTERRUPTED]
+async def test_no_frame_follows_the_one_that_says_interrupted(nodes: Nodes) -> None:
+    _, other = nodes.nodes
+    request = await stream(nodes, await nodes.begun())
+    relay = nodes.application._sessions.of(other)._relay
+    (number,) = relay.attached
+    for each in (1, 0):  # one is missing, and comes late
+        message = relay_messages.WrittenFrames(number, each, [HEARTBEAT], False)
+        relay.on_written(message)
+    assert await request.end() == [INTERRUPTED]
 
 
 async def test_stream_whose_last_messages_are_lost_is_interrupted_at_the_next_watch(
@@ -290,8 +289,7 @@ async def test_nothing_is_left_of_requests_that_ended(nodes: Nodes, clock: Clock
     assert not one._connections
     assert not other._connections
     for sessions in map(nodes.application._sessions.of, nodes.nodes):
-        assert isinstance(sessions, SharedSessions)
         claims = sessions._claims
-        receivers, responses = sessions._receivers._receivers, sessions._relay.responses
+        receivers, responses = sessions._receivers._receivers, sessions._relay.attached
         assert (sessions._sessions, receivers, responses, claims._renewals) == ({}, {}, {}, {})
         assert len(claims._locks) == 0
