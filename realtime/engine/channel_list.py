@@ -14,7 +14,7 @@ Events
     written         a part of the batch is at the server
     failed          the server did not take a part; this and the rest of the batch wait for `renew`
     doubt           the server was away: it may have lost names, or got old ones back
-    renew           a heartbeat: extend the life of the set, write what failed, check the set
+    renew           a heartbeat: write what failed, check the set
     begin_anew      another node took the names out of the set, and reported their ends
     finish, close   the node stops
 
@@ -33,16 +33,16 @@ Invariants
       was undone in between is therefore written, since the write before it may have failed
       halfway, but not reported.
     - A name in neither _changed nor _failed nor the batch under way is in the set exactly if it is
-      in _names; unless the server lost the set, or _stale is set.
+      in _names; unless the server lost the set, or it is doubtful.
     - Clients choose the names, so what is remembered is bounded. Of the names that failed, those
       that are neither in _names nor in _reported may be forgotten, because there is nothing left
-      to report. They may still be in the set then: _stale is set, and `renew` writes a new one.
+      to report. They may still be in the set, which is doubtful then.
     - The server may lose the set, and a command that arrives late may add a name to it. `renew`
       compares its size with the number of names. Changes that were made since the last finished
       batch may be counted or not, so the sizes may differ by their number. If names are missing,
-      all are written again; if there are others, the next `renew` writes a new set. As many missing
-      names as others are not seen by the size. They come from an older copy of the set, so after a
-      `doubt` the next `renew` reads the names, and writes those that differ.
+      all are written again; if there are others, the set is doubtful. As many missing names as
+      others are not seen by the size. They come from an older copy of the set, so after a `doubt`
+      it is doubtful, too. Of a doubtful set `renew` reads the names, and writes those that differ.
 """
 
 from __future__ import annotations
@@ -89,17 +89,11 @@ class ChannelSet(Protocol):
             These names; None if the node counted as dead, and another one swept the set.
         """
 
-    async def expire(self, lifetime: float) -> None:
-        """Let the set expire after `lifetime` seconds."""
-
     async def size(self) -> int:
         """Return the number of names."""
 
     async def members(self) -> set[ChannelName]:
         """Return the names."""
-
-    async def delete(self) -> None:
-        """Remove all names."""
 
 
 class ChannelList:
@@ -118,20 +112,14 @@ class ChannelList:
         self._reported: set[ChannelName] = set()
         self._changed: set[ChannelName] = set()
         self._failed: set[ChannelName] = set()
-        self._stale = False
-        """Whether the set may hold names that are not remembered."""
         self._is_doubtful = False
-        """Whether the set may be an older copy of itself."""
+        """Whether the set may be an older copy of itself, or hold names that are not remembered."""
         self._next_batch: asyncio.Future[None] | None = None
         """Completes when the batch that will take `_changed` is written or has failed."""
         self._writer: asyncio.Task[None] | None = None
         self._num_changes = 0
         self._num_settled = 0
         """Number of changes that were made before the last finished batch began."""
-        self._lifetime = 0.0
-        """Seconds for which the set lives without renewal; 0 before the first one."""
-        self._expires = False
-        """Whether the set has an end, as far as is known. Each `renew` gives it one."""
         self._is_failing = False
         """Whether the last batch failed."""
 
@@ -190,8 +178,8 @@ class ChannelList:
             self._reported &= await self._set.members()
             self._failed |= self._names
 
-    async def renew(self, lifetime: float) -> None:
-        """Let the set live for `lifetime` more seconds, and write again what it lacks.
+    async def renew(self) -> None:
+        """Write again what the set lacks.
 
         Raises:
             EngineUnavailable: the server did not answer, or refused. The next call continues.
@@ -199,18 +187,10 @@ class ChannelList:
         channel_set = self._set
         if channel_set is None:
             return
-        self._lifetime = lifetime
-        if self._stale:
-            await channel_set.delete()
-            self._stale = self._expires = False
-            self._failed |= self._names
         if self._failed:
             self._changed |= self._failed
             self._failed.clear()
             await asyncio.shield(self._write_soon())
-        if self._names:
-            await channel_set.expire(lifetime)
-            self._expires = True
         if self._is_doubtful:
             await self._compare(channel_set)
         num_settled = self._num_settled
@@ -218,9 +198,8 @@ class ChannelList:
         surplus = size - len(self._names)
         tolerance = self._num_changes - num_settled
         if surplus > tolerance:
-            self._stale = True
+            self._is_doubtful = True
         elif -surplus > tolerance:
-            self._expires = False
             self._changed |= self._names
             await asyncio.shield(self._write_soon())
 
@@ -234,7 +213,6 @@ class ChannelList:
             raise
         # a name that changed meanwhile may be among them: it is written once more
         if difference := names ^ self._names:
-            self._expires = False
             self._changed |= difference
             await asyncio.shield(self._write_soon())
 
@@ -333,15 +311,10 @@ class ChannelList:
                 self._reported.update(added)
                 self._reported.difference_update(removed)
                 names.difference_update(part)
-        if not self._names:
-            self._expires = False  # the next name makes a new set
-        elif self._lifetime and not self._expires:
-            await channel_set.expire(self._lifetime)
-            self._expires = True
 
     def _keep_failed(self, names: set[ChannelName]) -> None:
         """Remember names for `renew`, as far as there is room."""
         self._failed |= names - self._changed
         if len(self._failed) > len(self._names) + MAX_FAILED:
             self._failed &= self._names | self._reported
-            self._stale = True
+            self._is_doubtful = True

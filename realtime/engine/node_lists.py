@@ -60,9 +60,9 @@ class ListsByKind:
         for each in self._lists.values():
             await each.begin_anew()
 
-    async def _renew(self, lifetime: float) -> None:
+    async def _renew(self) -> None:
         for kind in list(self._used):
-            await self._lists[kind].renew(lifetime)
+            await self._lists[kind].renew()
 
     async def _finish(self) -> None:
         await asyncio.gather(*(each.finish() for each in self._lists.values()))

@@ -117,13 +117,6 @@ def list_names(
     return [(first, last)]
 
 
-@STATEMENTS.runs(lists._CLEAR)
-def clear_list(t: Transaction, node: str, kind: str) -> Running:
-    yield from t.lock("lists")
-    yield from delete_listed(t, lambda of, _, at: (of, at) == (kind, node))
-    return [(None,)]
-
-
 @STATEMENTS.runs(lists._SWEEP)
 def sweep(
     t: Transaction, attempt: str, most: int, remembered: int, most_seen: int | None

@@ -150,7 +150,6 @@ class Draw:
             (lists._SIZE, (kind,)),
             (lists._SIZE_HERE, (node, kind)),
             (lists._NAMES_HERE, (node, kind)),
-            (lists._CLEAR, (node, kind)),
             (lists._KNOW_SWEEP, (node,)),
             (lists._WITHDRAW, (node, chance.choice((None, 5000)))),
             (seen._USERS, (9,)),

@@ -79,7 +79,7 @@ class PostgreSQLCluster:
             _ANNOUNCE, node.uid, pack(records.of_node(node)), *lifetimes
         )
         if self._lists is not None:
-            await self._lists.renew(node.uid, lifetime, swept=swept)
+            await self._lists.renew(node.uid, swept=swept)
             await self._remove_expired(node.uid)
 
     async def _remove_expired(self, uid: str) -> None:

@@ -37,7 +37,6 @@ FROM {schema}.list_names(%s, %s, %s::bytea[], %s::bytea[], %s, %s::bigint)
 """
 _SIZE_HERE = "SELECT count(*) FROM {schema}.listed WHERE node = %s AND kind = %s"
 _NAMES_HERE = "SELECT name FROM {schema}.listed WHERE node = %s AND kind = %s"
-_CLEAR = "SELECT {schema}.clear_list(%s, %s)"
 _KNOW_SWEEP = "DELETE FROM {schema}.swept WHERE node = %s"
 _WITHDRAW = "SELECT {schema}.withdraw_lists(%s, %s::bigint)"
 
@@ -86,11 +85,10 @@ class PostgreSQLNodeLists(PostgreSQLLists, ListsByKind):
         """
         self._open(receiver, lambda kind: PostgreSQLNodeSet(self._database, kind, uid, self.seen))
 
-    async def renew(self, node: str, lifetime: float, *, swept: bool) -> None:
+    async def renew(self, node: str, *, swept: bool) -> None:
         """Write again what the lists of this node lack.
 
         Args:
-            lifetime: seconds for which the heartbeat keeps them.
             swept: whether another node has taken names out of them.
 
         Raises:
@@ -100,7 +98,7 @@ class PostgreSQLNodeLists(PostgreSQLLists, ListsByKind):
             await self._begin_anew()
             # from here on it may write again
             await self._database.fetch(_KNOW_SWEEP, node)
-        await self._renew(lifetime)
+        await self._renew()
 
     async def withdraw(self, node: str, held_seconds: float | None) -> None:
         """Write the last changes, and remove the lists of this node, but for users that it holds.
@@ -139,18 +137,12 @@ class PostgreSQLNodeSet:
             return None
         return ([*map(text, first)], [*map(text, last)]) if report else ((), ())
 
-    async def expire(self, lifetime: float) -> None:
-        """Do nothing: names end with the heartbeats of their node."""
-
     async def size(self) -> int:
         ((size,),) = await self._database.fetch(_SIZE_HERE, self._uid, self._kind.value)
         return int(size)
 
     async def members(self) -> set[str]:
         return set(_decoded(await self._database.fetch(_NAMES_HERE, self._uid, self._kind.value)))
-
-    async def delete(self) -> None:
-        await self._database.fetch(_CLEAR, self._uid, self._kind.value)
 
 
 def _decoded(rows: Sequence[tuple[bytes, ...]]) -> list[str]:

@@ -188,13 +188,14 @@ class RedisNodeLists(RedisLists, ListsByKind):
         Raises:
             EngineUnavailable: Redis did not answer, or refused. The next call continues.
         """
-        keys, kept = self._keys, lifetime + LISTS_KEPT
-        arguments = (node, int(lifetime * 1000), int(kept * 1000))
-        if await self._shards.run(CONTROL, RENEW_LISTS, (keys.lists, keys.swept), arguments):
+        keys = self._keys
+        arguments = (node, int(lifetime * 1000), int((lifetime + LISTS_KEPT) * 1000))
+        names = (keys.lists, keys.swept, *(keys.list_of(kind, node) for kind in Kind))
+        if await self._shards.run(CONTROL, RENEW_LISTS, names, arguments):
             await self._begin_anew()
             # from here on it may write again
             await self._shards.command(CONTROL, b"ZREM", keys.swept, node)
-        await self._renew(kept)
+        await self._renew()
 
     async def withdraw(self, node: str, held_seconds: float | None) -> None:
         """Write the last changes, and remove the lists of this node, but for users that it holds.
@@ -243,15 +244,9 @@ class RedisNodeSet:
             first, last = [[name.decode() for name in names] for names in reply]
         return first, last
 
-    async def expire(self, lifetime: float) -> None:
-        await self._shards.command(CONTROL, b"PEXPIRE", self._key, int(lifetime * 1000))
-
     async def size(self) -> int:
         size: int = await self._shards.command(CONTROL, b"SCARD", self._key)
         return size
 
     async def members(self) -> set[str]:
         return await members(self._shards, self._key)
-
-    async def delete(self) -> None:
-        await self._shards.command(CONTROL, b"DEL", self._key)

@@ -50,9 +50,6 @@ class Wire:
             self.reported += [(name, False) for name in removed]
         return (), ()
 
-    async def expire(self, lifetime: float) -> None:
-        await self._run(b"PEXPIRE", self._key, int(lifetime * 1000))
-
     async def size(self) -> int:
         size: int = await self._run(b"SCARD", self._key)
         return size
@@ -61,9 +58,6 @@ class Wire:
         cursor, names = await self._run(b"SSCAN", self._key, b"0", b"COUNT", 1000)
         assert cursor == b"0"
         return {name.decode() for name in names}
-
-    async def delete(self) -> None:
-        await self._run(b"DEL", self._key)
 
 
 class ChannelListBench:
@@ -79,8 +73,3 @@ class ChannelListBench:
     def names(self) -> set[str]:
         """The names in Redis."""
         return {name.decode() for name in self.client.smembers(self.key) if isinstance(name, bytes)}
-
-    def lifetime_left(self) -> float:
-        """Seconds the set has left; -1 for ever, -2 when there is none."""
-        left = self.client.pttl(self.key)
-        return left / 1000 if left >= 0 else float(left)

@@ -12,8 +12,6 @@ from realtime.errors import EngineUnavailable
 from tests.engine.redis.channel_list_bench import ChannelListBench
 from tests.unit.parts import eventually, turns
 
-LIFETIME = 60.0
-
 
 async def test_discarded_name_is_gone_soon(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
@@ -117,46 +115,30 @@ async def test_name_added_and_discarded_before_it_was_written_is_neither_added_n
 # life
 
 
-async def test_renewal_extends_the_life_of_the_set(bench: ChannelListBench) -> None:
-    await bench.channel_list.add("a")
-    await bench.channel_list.renew(LIFETIME)
-    assert LIFETIME - 10 < bench.lifetime_left() <= LIFETIME
-
-
-async def test_set_that_is_created_between_renewals_does_not_stay_forever(
-    bench: ChannelListBench,
-) -> None:
-    """A node may be killed before its next heartbeat."""
-    await bench.channel_list.renew(LIFETIME)
-    await bench.channel_list.add("a")
-    assert 0 < bench.lifetime_left() <= LIFETIME
-
-
 async def test_lost_set_is_written_again_without_a_report(bench: ChannelListBench) -> None:
     for name in "abc":
         await bench.channel_list.add(name)
     bench.client.delete(bench.key)
     bench.wire.reported.clear()
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert bench.names() == {"a", "b", "c"}
     assert bench.wire.reported == []
-    assert 0 < bench.lifetime_left() <= LIFETIME
 
 
 async def test_renewing_an_empty_list_writes_nothing(bench: ChannelListBench) -> None:
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
     assert bench.names() == set()
     assert not bench.client.exists(bench.key)
 
 
 async def test_renewal_costs_the_same_however_many_names_there_are(bench: ChannelListBench) -> None:
     await asyncio.gather(*(bench.channel_list.add(f"n{number}") for number in range(500)))
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
     bench.wire.commands.clear()
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert len(bench.wire.commands) <= 2
     assert set(bench.wire.commands).isdisjoint({"SADD", "SMEMBERS"})
@@ -204,7 +186,7 @@ async def test_changes_that_failed_are_written_and_reported_at_the_next_renewal(
     bench.wire.broken = False
     assert bench.wire.reported == [("stays", True), ("goes", True)]
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert bench.names() == {"stays", "comes"}
     assert sorted(bench.wire.reported[2:]) == [("comes", True), ("goes", False)]
@@ -216,7 +198,7 @@ async def test_change_that_failed_is_written_in_its_latest_state(bench: ChannelL
     bench.wire.broken = False
     bench.channel_list.discard("a")
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert (bench.names(), bench.wire.reported) == (set(), [])
 
@@ -242,7 +224,7 @@ async def test_change_that_is_undone_while_it_fails_is_not_reported(
     await added
     bench.wire.breaks_after, bench.wire.broken = None, False
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert bench.names() == set()
     assert bench.wire.reported == []
@@ -257,7 +239,7 @@ async def test_part_that_was_written_before_a_failure_is_reported_once(
     assert len(bench.wire.reported) == MAX_NAMES_PER_STEP
     bench.wire.breaks_after, bench.wire.broken = None, False
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert sorted(bench.wire.reported) == sorted((name, True) for name in names)
 
@@ -277,7 +259,7 @@ async def test_memory_of_names_that_could_not_be_written_is_bounded(
     bench.wire.broken = False
     bench.wire.commands.clear()
 
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert bench.names() == {"stays"}
     assert len(bench.wire.commands) < 10
@@ -294,7 +276,7 @@ async def test_name_that_a_late_command_added_is_removed_again(
     bench.client.sadd(bench.key, "late")
 
     for _ in range(2):
-        await bench.channel_list.renew(LIFETIME)
+        await bench.channel_list.renew()
 
     assert bench.names() == names
     assert sorted(bench.wire.reported) == [(name, True) for name in sorted(names)]
@@ -311,7 +293,7 @@ async def test_names_that_an_older_copy_of_the_set_has_instead_are_corrected_aft
     bench.wire.reported.clear()
 
     bench.channel_list.doubt()
-    await bench.channel_list.renew(LIFETIME)
+    await bench.channel_list.renew()
 
     assert bench.names() == {"stays", "lost"}
     assert bench.wire.reported == []
@@ -322,13 +304,13 @@ async def test_names_are_compared_once_after_a_doubt_and_again_where_that_failed
 ) -> None:
     await bench.channel_list.add("a")
     bench.channel_list.doubt()
-    bench.wire.breaks_after = 1  # PEXPIRE gets through
+    bench.wire.breaks_after = 0
     with pytest.raises(EngineUnavailable):
-        await bench.channel_list.renew(LIFETIME)
+        await bench.channel_list.renew()
     bench.wire.breaks_after, bench.wire.broken = None, False
 
     for _ in range(2):
-        await bench.channel_list.renew(LIFETIME)
+        await bench.channel_list.renew()
 
     assert bench.wire.commands.count("SSCAN") == 2
 
@@ -337,7 +319,7 @@ async def test_renewal_that_fails_raises(bench: ChannelListBench) -> None:
     await bench.channel_list.add("a")
     bench.wire.broken = True
     with pytest.raises(EngineUnavailable):
-        await bench.channel_list.renew(LIFETIME)
+        await bench.channel_list.renew()
 
 
 # the end

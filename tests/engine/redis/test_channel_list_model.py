@@ -13,7 +13,6 @@ from realtime.engine.channel_list import ChannelList, FirstAndLast
 from realtime.errors import EngineUnavailable
 from tests.unit.parts import turns
 
-LIFETIME = 60.0
 NAMES = ["a", "b", "c"]
 
 
@@ -41,10 +40,6 @@ class FlakySet:
                     self.listed[name] = is_listed
         return (), ()
 
-    async def expire(self, lifetime: float) -> None:
-        await self._step()
-        self._answer()
-
     async def size(self) -> int:
         await self._step()
         self._answer()
@@ -54,11 +49,6 @@ class FlakySet:
         await self._step()
         self._answer()
         return set(self.names)
-
-    async def delete(self) -> None:
-        await self._step()
-        self.names.clear()
-        self._answer()
 
     async def _step(self) -> None:
         await asyncio.sleep(0)
@@ -125,13 +115,13 @@ async def follow(script: list[Phase]) -> None:
             (subscribed.add if added else subscribed.discard)(name)
             (channel_list.add if added else channel_list.discard)(name)
         if phase.renewed:
-            renewals.append(asyncio.ensure_future(channel_list.renew(LIFETIME)))
+            renewals.append(asyncio.ensure_future(channel_list.renew()))
         await turns(phase.turns)
 
     channel_set.work()
     await asyncio.gather(*renewals, return_exceptions=True)
     await turns(20)
-    await channel_list.renew(LIFETIME)
+    await channel_list.renew()
     await channel_list.finish()
 
     assert channel_set.names == subscribed

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 
 from realtime import payload
-from realtime.engine.lists import Kind
+from realtime.engine.lists import LISTS_KEPT, Kind
 from realtime.engine.nodes import NODES_REMEMBERED
 from tests.conftest import new_word
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
@@ -55,6 +55,21 @@ async def test_forgotten_node_leaves_nothing_beside_one_that_is_alive(redis: Red
     assert server is not None
     with server.client() as client:
         assert client.hkeys(redis.keys.seen[0]) == [b"N2"]
+
+
+async def test_list_of_a_node_without_heartbeats_ends(open_redis: OpenRedisBench) -> None:
+    bench = await open_redis()
+    await bench.broker.subscribe("channel")
+    key = bench.keys.list_of(Kind.CHANNELS, NODE.uid)
+    server = bench.server_of(key)
+    assert server is not None
+    with server.client() as client:
+        assert 0 < client.pttl(key) <= (LISTS_KEPT + NODE_LIFETIME) * 1000
+        client.pexpire(key, 1000)
+
+        await bench.cluster.announce(NODE, NODE_LIFETIME)
+
+        assert client.pttl(key) > LISTS_KEPT * 1000
 
 
 async def test_channels_of_an_older_copy_of_redis_are_corrected_when_the_node_is_back(

@@ -51,6 +51,11 @@ for i = 5, #ARGV do
     table.insert(is_added and added or removed, ARGV[i])
   end
 end
+if first_removed > 5 and redis.call('PTTL', KEYS[1]) == -1 then
+  -- a new one: as renew_lists.lua keeps it, or longer than until the first heartbeat
+  local from_ms = redis.call('ZSCORE', KEYS[3], ARGV[1]) or now_ms
+  redis.call('PEXPIRE', KEYS[1], string.format('%.0f', math.max(from_ms - now_ms, 10000) + 300000))
+end
 if ARGV[3] == '1' and #removed > 0 and redis.call('HLEN', KEYS[5]) < 1000000 then
   for i = 1, #removed do
     redis.call('HSET', KEYS[5], removed[i], now_ms)
