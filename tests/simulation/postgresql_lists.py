@@ -22,18 +22,15 @@ STATEMENTS = Statements()
 
 
 @STATEMENTS.runs(presence._CHANGE)
-def change_presence(
-    t: Transaction,
-    removed_channels: Sequence[bytes],
-    removed_clients: Sequence[str],
-    *added: Sequence[Any],
-) -> Running:
+def change_presence(t: Transaction, *columns: Sequence[Any]) -> Running:
+    changes = [*zip(*columns, strict=True)]
     gone = [
-        key
-        for key in zip(removed_channels, removed_clients, strict=True)
-        if t.get("presence", key) is not None
+        (channel, client)
+        for channel, client, info, _ in changes
+        if info is None and t.get("presence", (channel, client)) is not None
     ]
-    for channel, client, info, lifetime in sorted(zip(*added, strict=True)):
+    added = sorted(change for change in changes if change[2] is not None)
+    for channel, client, info, lifetime in added:
         yield from t.put("presence", (channel, client), (info, t.now_ms() + lifetime))
     for key in gone:
         yield from t.put("presence", key, None)

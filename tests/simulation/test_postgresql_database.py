@@ -235,9 +235,9 @@ class Draw:
     def _presence(self) -> tuple[str, tuple[Any, ...]]:
         clients, removed = self._two(["c1", "c2", "c3", "c4"])
         channel = self.random.choice(CHANNELS)
-        number = len(clients)
-        added = ([channel] * number, clients, [b"info"] * number, [4000] * number)
-        return presence._CHANGE, ([channel] * len(removed), removed, *added)
+        infos = [b"info"] * len(clients) + [None] * len(removed)
+        channels, lifetimes = [channel] * len(infos), [4000] * len(infos)
+        return presence._CHANGE, (channels, [*clients, *removed], infos, lifetimes)
 
     def _blocks(self) -> tuple[str, tuple[Any, ...]]:
         names = self.some(WORDS)

@@ -19,15 +19,15 @@ MAX_BATCH = 500
 
 # rows are written in the order of their keys, so that two nodes never wait for each other
 _CHANGE = """
-WITH gone AS (
-    DELETE FROM {schema}.presence p
-    USING unnest(%s::bytea[], %s::text[]) AS removed (channel, client)
-    WHERE p.channel = removed.channel AND p.client = removed.client
+WITH change AS (
+    SELECT * FROM unnest(%s::bytea[], %s::text[], %s::bytea[], %s::bigint[])
+        AS each (channel, client, info, lifetime)
+), gone AS (
+    DELETE FROM {schema}.presence p USING change c
+    WHERE c.info IS NULL AND p.channel = c.channel AND p.client = c.client
 )
 INSERT INTO {schema}.presence (channel, client, info, expires)
-SELECT channel, client, info, {schema}.now_ms() + lifetime
-FROM unnest(%s::bytea[], %s::text[], %s::bytea[], %s::bigint[])
-    AS added (channel, client, info, lifetime)
+SELECT channel, client, info, {schema}.now_ms() + lifetime FROM change WHERE info IS NOT NULL
 ORDER BY channel, client
 ON CONFLICT (channel, client) DO UPDATE SET info = excluded.info, expires = excluded.expires
 """
@@ -74,17 +74,8 @@ class PostgreSQLPresence:
 
     async def _change(self, changes: Sequence[PresenceChange]) -> None:
         last = {(change.channel, change.client): change for change in changes}.values()
-        removed = [change for change in last if change.info is None]
-        added = [change for change in last if change.info is not None]
-        await self._database.fetch(
-            _CHANGE,
-            [change.channel for change in removed],
-            [change.client for change in removed],
-            [change.channel for change in added],
-            [change.client for change in added],
-            [change.info for change in added],
-            [change.lifetime for change in added],
-        )
+        columns = [[*column] for column in zip(*last, strict=True)]
+        await self._database.fetch(_CHANGE, *columns)
 
 
 class PostgreSQLNodePresence(PostgreSQLPresence):
