@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import math
 import os
 import sys
 import time
@@ -83,8 +82,8 @@ async def pass_a_day(bench: PostgreSQLBench) -> None:
         await bench.elapse(3600)
         await bench.engine.broker.keep_house(waits=False)
         assert isinstance(bench.engine.cluster, PostgreSQLCluster)
-        bench.engine.cluster._cleaned_at = -math.inf
         await bench.cluster.announce(NODE, NODE_LIFETIME)
+        await bench.engine.cluster.remove_expired(NODE.uid)
 
 
 def sizes(bench: PostgreSQLBench) -> dict[str, tuple[int, int, int]]:

@@ -35,6 +35,8 @@ class PostgreSQLBroker(PostgreSQLStreams):
     they share a commit, and keep their order.
     """
 
+    _ringer: LoopRinger
+
     def __init__(
         self,
         database: Database,
@@ -46,7 +48,6 @@ class PostgreSQLBroker(PostgreSQLStreams):
         super().__init__(database, ringer, keeping)
         self.delivery = StreamDelivery(database)
         self._channel_list = channel_list
-        self._loop_ringer = ringer
         self._groups: Batches[Outgoing, _Sending] = Batches(self._publish_group, MAX_GROUP)
         self._under_way: Counter[ChannelName] = Counter()
         """Channels of the publications that wait, or are in the statement under way."""
@@ -76,7 +77,7 @@ class PostgreSQLBroker(PostgreSQLStreams):
                     del self._under_way[outgoing.channel]
 
     def _send(self, published: Published, message: Message | None) -> _Sending:
-        sent = None if message is None else self._loop_ringer.soon(message)
+        sent = None if message is None else self._ringer.soon(message)
         # where it is kept, a ring that is lost only delays it
         return published, None if message is None or message.offset else sent
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 import time
 
 from realtime.channel_rules import INTERNAL_OPTIONS, QUESTIONS
@@ -20,12 +19,10 @@ from realtime.protocol.messages import Publication
 CLEANER = "§expired"
 """Claimed by the node that removes rows that have expired."""
 CLEANER_LIFETIME = 30.0
-CLEAN_INTERVAL = 10.0
-"""Seconds between two heartbeats with which that node removes some: it reads whole tables."""
 EXPIRED_AT_ONCE = 500
 """Rows of a table that one statement removes."""
-EXPIRED_PER_HEARTBEAT = 20
-"""Statements of a heartbeat that remove rows, as long as there are more."""
+EXPIRED_STATEMENTS = 20
+"""Statements that remove rows, one after the other, as long as there are more."""
 
 _ANNOUNCE = "SELECT {schema}.announce(%s, %s, %s, %s)"
 _WITHDRAW = """
@@ -69,7 +66,6 @@ class PostgreSQLCluster:
         self._streams = streams
         self._lists = lists
         self._nodes = Entries("A node", FOREIGN)
-        self._cleaned_at = -math.inf
 
     # nodes
 
@@ -80,17 +76,12 @@ class PostgreSQLCluster:
         )
         if self._lists is not None:
             await self._lists.renew(node.uid, swept=swept)
-            await self._remove_expired(node.uid)
 
-    async def _remove_expired(self, uid: str) -> None:
-        """Remove some of what has expired, if this node is the one that does."""
-        now = time.monotonic()
-        if now - self._cleaned_at < CLEAN_INTERVAL:
-            return
-        self._cleaned_at = now
+    async def remove_expired(self, uid: str) -> None:
+        """Remove some of what has expired, if this node is the one that does. `uid`: its ID."""
         if await self.claim(CLEANER, uid, CLEANER_LIFETIME) != uid:
             return
-        for _ in range(EXPIRED_PER_HEARTBEAT):
+        for _ in range(EXPIRED_STATEMENTS):
             ((removed,),) = await self._database.fetch(_REMOVE_EXPIRED, EXPIRED_AT_ONCE)
             if removed < EXPIRED_AT_ONCE:
                 return

@@ -146,7 +146,7 @@ class StreamDelivery:
         self.is_interrupted = False
         for followed in self._followed.values():
             followed.since = 0
-        self.fall_behind()
+        self.fall_behind(self._followed)
 
     async def on_ring(self, payload: bytes) -> None:
         """Deliver what a ring brings; see `rings`."""
@@ -166,9 +166,9 @@ class StreamDelivery:
             if (followed := self._followed.get(key(message.channel))) is not None:
                 await self._on_message(message, followed, at)
 
-    def fall_behind(self, names: Iterable[bytes] | None = None) -> None:
-        """Read what is new in channels; None: in all of them."""
-        self._behind |= dict.fromkeys(self._followed if names is None else names)
+    def fall_behind(self, names: Iterable[bytes]) -> None:
+        """Read what is new in channels."""
+        self._behind |= dict.fromkeys(names)
         self._read_news()
 
     async def look(self, database: Database) -> None:

@@ -23,8 +23,8 @@ from realtime.protocol.messages import ChannelName
 
 logger = logging.getLogger("realtime.engine")
 
-HOUSEKEEPING_INTERVAL = 60.0
-"""Seconds from one cleanup to the next of a node."""
+HOUSEKEEPING_INTERVAL = 10.0
+"""Seconds from one cleanup to the next of a node. Each reads whole tables, at one node."""
 FLUSH_TIMEOUT = 2.0
 """Seconds for the rings that wait when a node stops."""
 
@@ -70,6 +70,7 @@ class PostgreSQLEngine(Engine):
     broker: PostgreSQLBroker
     presence: PostgreSQLNodePresence
     lists: PostgreSQLNodeLists
+    cluster: PostgreSQLCluster
 
     def __init__(self, addresses: Addresses, keeping: Keeping = DEFAULT_KEEPING) -> None:
         self._addresses = addresses
@@ -113,13 +114,14 @@ class PostgreSQLEngine(Engine):
             delivery.is_interrupted = False
             undo.pop_all()
         self.lists.open(receiver, uid)
-        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house())
+        self._housekeeping = asyncio.get_running_loop().create_task(self._keep_house(uid))
 
-    async def _keep_house(self) -> None:
+    async def _keep_house(self, uid: str) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_INTERVAL)
             try:
                 await self.broker.keep_house(waits=False)
+                await self.cluster.remove_expired(uid)
             except EngineUnavailable as error:
                 logger.debug("Cleanup in PostgreSQL failed: %s", error)
 

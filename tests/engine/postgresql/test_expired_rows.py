@@ -7,9 +7,11 @@ import asyncio
 import pytest
 
 from realtime.engine.limits import Debt
+from realtime.engine.nodes import NodeInfo
 from realtime.engine.postgresql import cluster
+from realtime.engine.postgresql.cluster import PostgreSQLCluster
 from realtime.protocol.messages import ClientInfo
-from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE
+from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
 from tests.engine.conftest import OpenNode
 from tests.engine.postgresql_bench import POSTGRESQL, PostgreSQLBench
 from tests.unit.parts import data
@@ -17,10 +19,11 @@ from tests.unit.parts import data
 TABLES = ("presence", "survey", "answer", "owner", "swept", "node", "debt", "place")
 
 
-@pytest.fixture(autouse=True)
-def every_heartbeat(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Let every heartbeat remove rows."""
-    monkeypatch.setattr(cluster, "CLEAN_INTERVAL", 0.0)
+async def clean(bench: Bench, node: NodeInfo = NODE) -> None:
+    """Do what a node does each few seconds."""
+    assert isinstance(bench.engine.cluster, PostgreSQLCluster)
+    await bench.cluster.announce(node, NODE_LIFETIME)
+    await bench.engine.cluster.remove_expired(node.uid)
 
 
 def rows_of(bench: PostgreSQLBench, *tables: str) -> dict[str, int]:
@@ -42,7 +45,7 @@ async def test_nothing_is_left_of_what_has_expired(postgresql: PostgreSQLBench) 
     before = rows_of(bench, *TABLES)
     await bench.elapse(90_000)
 
-    await bench.cluster.announce(NODE, NODE_LIFETIME)
+    await clean(bench)
 
     assert all(number for table, number in before.items() if table != "swept")
     # the node that removed them, and its claim, are alive
@@ -56,36 +59,37 @@ async def test_what_lives_is_left(postgresql: PostgreSQLBench) -> None:
     await bench.limits.place_connections("N1", {"7": 1}, 5)
     await bench.elapse(500)
 
-    await bench.cluster.announce(NODE, NODE_LIFETIME)
+    await clean(bench)
 
     assert set(await bench.presence.get("channel")) == {"C1"}
     assert rows_of(bench, "place") == {"place": 1}
 
 
-async def test_heartbeat_removes_a_bounded_number(
+async def test_one_cleanup_removes_a_bounded_number(
     postgresql: PostgreSQLBench, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = postgresql
     monkeypatch.setattr(cluster, "EXPIRED_AT_ONCE", 10)
-    monkeypatch.setattr(cluster, "EXPIRED_PER_HEARTBEAT", 2)
+    monkeypatch.setattr(cluster, "EXPIRED_STATEMENTS", 2)
     await bench.presence.add("channel", [ClientInfo("7", f"C{n}") for n in range(50)], 60)
     await bench.elapse(100)
     left = []
     for _ in range(3):
-        await bench.cluster.announce(NODE, NODE_LIFETIME)
+        await clean(bench)
         left.append(rows_of(bench, "presence")["presence"])
     assert left == [30, 10, 0]
 
 
 async def test_one_node_removes_rows(postgresql: PostgreSQLBench, open_node: OpenNode) -> None:
     other = await open_node(POSTGRESQL, postgresql.prefix, SECOND_NODE)
+    await clean(postgresql)
     await postgresql.presence.add("channel", [ClientInfo("7", "C1")], 5)
     await postgresql.elapse(10)
 
-    await other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
+    await clean(other, SECOND_NODE)
     left = rows_of(postgresql, "presence")
     await postgresql.elapse(cluster.CLEANER_LIFETIME)
-    await other.cluster.announce(SECOND_NODE, NODE_LIFETIME)
+    await clean(other, SECOND_NODE)
 
     assert left == {"presence": 1}
     assert rows_of(postgresql, "presence") == {"presence": 0}
@@ -99,7 +103,7 @@ async def test_removal_and_refreshing_at_once_lose_nothing(postgresql: PostgreSQ
 
     await asyncio.gather(
         *(bench.presence.add("channel", [client], 60) for client in clients),
-        *(bench.cluster.announce(NODE, NODE_LIFETIME) for _ in range(10)),
+        *(clean(bench) for _ in range(10)),
     )
 
     assert len(await bench.presence.get("channel")) == 100
