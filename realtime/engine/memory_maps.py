@@ -7,9 +7,9 @@ from bisect import bisect_left, bisect_right, insort
 from collections.abc import Callable
 from heapq import heapify, heappop, heappush
 from math import inf
-from typing import NamedTuple
 
-import msgspec
+from msgspec import Struct
+from msgspec.structs import replace
 
 from realtime.engine.base import Outgoing
 from realtime.engine.maps import Page, Refusal, entry_size
@@ -18,7 +18,7 @@ from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.timers import Timers
 
 
-class _Entry(NamedTuple):
+class _Entry(Struct, gc=False):
     put: Publication
     version: Version | None
     end: float
@@ -68,64 +68,67 @@ class MemoryMaps:
     def refusal(self, outgoing: Outgoing) -> Refusal:
         """Return why a change is not to be made; its idempotency key has been asked."""
         publication, mode, options = outgoing.publication, outgoing.key_mode, outgoing.options
-        entry = self._entry(outgoing.channel, publication.key)
-        if outgoing.expect is not None:
+        found = self._map(outgoing.channel)
+        entry = found.entries.get(publication.key)
+        if (expect := outgoing.expect) is not None:
             offset = entry.put.offset if entry else 0
             last = StreamPosition(offset, self._position(outgoing.channel).epoch)
-            if outgoing.expect not in (last, offset):
+            if expect not in (last, offset):
                 return "position_mismatch"
         version = outgoing.version
         if version is not None and entry is not None and not version.follows(entry.version):
             return "version"
-        lives = entry is not None and entry.end > self._timers.now()
-        if entry is not None and lives and mode in ("if_new", "if_expired", "renew"):
-            if mode == "renew":
-                self._keep(outgoing, entry, entry.end)
-            return "key_exists"
-        if (mode == "if_exists" and not lives) or (publication.removed and entry is None):
-            return "key_not_found"
+        if mode:
+            lives = entry is not None and entry.end > self._timers.now()
+            if entry is not None and lives and mode != "if_exists":
+                if mode == "renew":
+                    self._renew(entry, outgoing)
+                return "key_exists"
+            if mode == "if_exists" and not lives:
+                return "key_not_found"
         if publication.removed:
-            return ""
-        found = self._maps.get(outgoing.channel) or _Map()
-        size = found.size + entry_size(publication) - (entry.size if entry else 0)
-        is_full = entry is None and len(found.keys) >= options.map_max_keys
-        return "full" if is_full or size > options.map_max_bytes else ""
+            return "key_not_found" if entry is None else ""
+        size = found.size + entry_size(publication)
+        if entry is not None:
+            size -= entry.size
+        elif len(found.keys) >= options.map_max_keys:
+            return "full"
+        return "full" if size > options.map_max_bytes else ""
 
     def change(self, outgoing: Outgoing, publication: Publication) -> None:
         """Make a change. `publication`: as it was kept in the stream, if there is one."""
-        channel, key = outgoing.channel, publication.key
-        found = self._maps.get(channel)
-        if found is None:
-            found = self._maps[channel] = _Map()
-        former = found.entries.pop(key, None)
-        found.size -= former.size if former else 0
+        key, found = publication.key, self._map(outgoing.channel)
+        former = found.entries.get(key)
+        if former is not None:
+            found.size -= former.size
         if publication.removed:
-            del found.keys[bisect_left(found.keys, key)]
+            del found.entries[key], found.keys[bisect_left(found.keys, key)]
             self._count -= 1
             if not found.keys:
-                del self._maps[channel]
+                del self._maps[outgoing.channel]
             return
         if former is None:
+            self._maps[outgoing.channel] = found
             insort(found.keys, key)
             self._count += 1
         if not outgoing.options.keeps_history:
-            now = time.time_ns() // 1_000_000
-            publication = msgspec.structs.replace(publication, offset=0, time=now)
-        entry = _Entry(publication, outgoing.version, inf, entry_size(publication))
+            publication = replace(publication, offset=0, time=time.time_ns() // 1_000_000)
+        end = inf if former is None else former.end
+        entry = _Entry(publication, outgoing.version, end, entry_size(publication))
+        found.entries[key] = entry
         found.size += entry.size
-        self._keep(outgoing, entry, former.end if former else inf)
+        self._renew(entry, outgoing)
 
-    def _keep(self, outgoing: Outgoing, entry: _Entry, noted: float) -> None:
-        """Keep an entry for the lifetime that a change asks for, from now on.
+    def _map(self, channel: ChannelName) -> _Map:
+        return self._maps.get(channel) or _Map()
 
-        `noted`: when its lifetime would have ended; infinity: never, or there was no entry.
-        """
-        channel, key = outgoing.channel, entry.put.key
+    def _renew(self, entry: _Entry, outgoing: Outgoing) -> None:
+        """Begin the lifetime that a change asks for."""
         ttl = outgoing.options.ttl(outgoing.ttl)
         end = self._timers.now() + ttl if ttl else inf
-        self._maps[channel].entries[key] = _Entry(entry.put, entry.version, end, entry.size)
-        if end < noted:
-            self._note_end(end, channel, key)
+        if end < entry.end:
+            self._note_end(end, outgoing.channel, entry.put.key)
+        entry.end = end
 
     def _note_end(self, end: float, channel: ChannelName, key: str) -> None:
         heappush(self._ends, (end, channel, key))

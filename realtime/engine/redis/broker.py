@@ -178,12 +178,13 @@ class RedisStreams:
         is_plain = once is None and outgoing.version is None and expect is None
         if is_plain and not outgoing.publication.key:
             return arguments
-        arguments += (0 if once is None else once.lifetime, *(outgoing.version or ("", "")))
-        if outgoing.after is not None:
-            return (*arguments, "", "", 1)
+        top: tuple[Argument, Argument] = ("", "")
         if isinstance(expect, StreamPosition):
-            return (*arguments, expect.offset, expect.epoch)
-        return arguments if expect is None else (*arguments, expect, "")
+            top = (expect.offset, expect.epoch)
+        elif expect is not None:
+            top = (expect, "")
+        lifetime, version = 0 if once is None else once.lifetime, outgoing.version or ("", "")
+        return (*arguments, lifetime, *version, *top, "" if outgoing.after is None else 1)
 
     def _meta_lifetime(self, outgoing: Outgoing) -> int:
         """Return the seconds for which the meta is kept; 0: forever.

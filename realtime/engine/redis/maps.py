@@ -15,20 +15,12 @@ from realtime.errors import EngineUnavailable
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 from realtime.redis.commands import Argument, ScriptCall
 
-PLAIN_ARGUMENTS = 14
-"""Of `lua/append.lua`, before those of maps."""
-
 
 def with_change(outgoing: Outgoing, arguments: tuple[Argument, ...]) -> tuple[Argument, ...]:
-    """Return what `lua/append.lua` names ARGV for a change of a map.
-
-    Args:
-        arguments: those that all publications have; the last ones may be left out.
-    """
+    """Return what `lua/append.lua` names ARGV for a change of a map, after what others have."""
     publication, options = outgoing.publication, outgoing.options
     return (
         *arguments,
-        *("",) * (PLAIN_ARGUMENTS - len(arguments)),
         publication.key,
         outgoing.key_mode,
         options.ttl(outgoing.ttl),

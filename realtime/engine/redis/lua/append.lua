@@ -114,31 +114,22 @@ if not epoch then
     end
   end
 end
+local top
+-- seconds, and six digits of microseconds
+local time = call('TIME')
 --[=[map
 local found = call('HMGET', entries, args[15], '')
 local former, mode, reason = found[1], args[16], nil
-local at, put_at, last, bytes, number, length, rest =
-  string.match(former or '', '^(%d+):(%d+):(%d+):(%d+):(%d*):(%d+):()')
+-- most changes need no more of it
+local last, bytes = string.match(former or '', '^%d+:%d+:(%d+):(%d+)')
+local at, number, length, rest
+if args[10] ~= '' or args[12] ~= '' then
+  at, number, length, rest = string.match(former or '', '^(%d+):%d+:%d+:%d+:(%d*):(%d+):()')
+end
 local total = (found[2] or 0) - (bytes or 0)
-local lives = former
--- Return when the lifetime ends that begins now
-local function ending(time)
-  if args[17] == '0' then
-    if last ~= '0' then
-      call('ZREM', lifetimes, args[18])
-    end
-    return '0'
-  end
-  local ends = time[1] + args[17] .. sub('00000' .. time[2], -6, -4)
-  if not last or last == '0' or tonumber(ends) < tonumber(last) then
-    call('ZADD', lifetimes, ends, args[18])
-  end
-  return ends
-end
-if last and last ~= '0' and mode ~= '' then
-  local now = call('TIME')
-  lives = tonumber(last) > now[1] * 1000 + now[2] / 1000
-end
+local now = time[1] .. sub('00000' .. time[2], -6, -4)
+local ends = args[17] == '0' and '0' or time[1] + args[17] .. sub(now, -3)
+local lives = former and (not last or last == '0' or tonumber(last) > tonumber(now))
 if args[12] ~= '' and (args[12] ~= (at or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
   reason = 'position_mismatch'
 elseif args[10] ~= '' and number and number ~= ''
@@ -147,59 +138,36 @@ elseif args[10] ~= '' and number and number ~= ''
   reason = 'version'
 elseif lives and (mode == 'if_new' or mode == 'if_expired' or mode == 'renew') then
   reason = 'key_exists'
-  if mode == 'renew' then
-    local kept = at .. ':' .. put_at .. ':'
-    local ends = ending(call('TIME'))
-    call('HSET', entries, args[15], kept .. ends .. sub(former, #kept + #last + 1))
-    if args[4] ~= '0' then
-      call('EXPIRE', keys[2], math.max(args[4], call('TTL', keys[2])))
-    end
-  end
 elseif (mode == 'if_exists' and not lives) or (args[19] == '' and not former) then
   reason, former = 'key_not_found', nil
 elseif args[19] ~= '' and (total + args[19] > tonumber(args[21])
   or (not former and call('ZCARD', names) >= tonumber(args[20]))) then
   reason = 'full'
 end
-local version = args[10] == '' and ':0:' or args[10] .. ':' .. #args[11] .. ':' .. args[11]
--- no top is expected, or none that there is
-args[10], args[12], args[13] = '', reason or '', ''
-local function change(top, time)
-  if args[19] == '' then
+if not reason or (mode == 'renew' and reason == 'key_exists' and last) then
+  if ends ~= '0' and args[19] ~= '' then
+    if not last or last == '0' or tonumber(ends) < tonumber(last) then
+      call('ZADD', lifetimes, ends, args[18])
+    end
+  elseif last and last ~= '0' then
     call('ZREM', lifetimes, args[18])
-    call('ZREM', names, args[15])
-    if total > 0 then
-      call('HDEL', entries, args[15])
-      call('HSET', entries, '', total)
-    else
-      call('DEL', entries)
-    end
-  else
-    local kept = top .. ':' .. time[1] .. sub('00000' .. time[2], -6, -4) .. ':' .. ending(time)
-    local value = kept .. ':' .. args[19] .. ':' .. version .. args[1]
-    if bytes == args[19] then
-      call('HSET', entries, args[15], value)
-    else
-      call('HSET', entries, args[15], value, '', total + args[19])
-    end
-    if not former then
-      call('ZADD', names, 0, args[15])
+  end
+  if reason then
+    local kept = string.match(former, '^%d+:%d+:')
+    call('HSET', entries, args[15], kept .. ends .. sub(former, #kept + #last + 1))
+    if args[4] ~= '0' then
+      call('EXPIRE', keys[2], math.max(args[4], call('TTL', keys[2])))
     end
   end
 end
+local version = args[10] == '' and ':0:' or args[10] .. ':' .. #args[11] .. ':' .. args[11]
+-- no top is expected, or none that there is
+args[10], args[12], args[13] = '', reason or '', ''
 if args[2] == '0' then
   if reason then
     return {0, '', 1, reason, former or ''}
   end
-  change(0, call('TIME'))
-  if args[7] ~= '' then
-    call('PUBLISH', args[7], args[1])
-  end
-  if once then
-    call('SET', once, '', 'EX', args[9])
-  end
-  return {0, '', 0}
-end
+else
 --]=]
 -- as text, because Lua's numbers have 53 bits
 if args[12] and args[12] ~= ''
@@ -228,9 +196,7 @@ if not meta[2] then
   call('HSET', keys[2], 'e', epoch)
 end
 offset = offset + 1
-local top = string.format('%.0f', offset)
--- seconds, and the first three of six digits of microseconds
-local time = call('TIME')
+top = string.format('%.0f', offset)
 local id = top .. '-' .. time[1] .. sub('00000' .. time[2], -6, -4)
 local newest, before = meta[3] or '', (meta[1] or '') .. ':'
 if #newest > #before and sub(newest, 1, #before) == before then
@@ -258,7 +224,35 @@ elseif not due or due <= time[1] then
   call('HSET', keys[2], 'r', time[1] + renewal)
 end
 --[=[map
-change(top, time)
+end
+if args[19] == '' then
+  call('ZREM', names, args[15])
+  if total > 0 then
+    call('HDEL', entries, args[15])
+    call('HSET', entries, '', total)
+  else
+    call('DEL', entries)
+  end
+else
+  local value = (top or '0') .. ':' .. now .. ':' .. ends .. ':' .. args[19] .. ':' .. version .. args[1]
+  if bytes == args[19] then
+    call('HSET', entries, args[15], value)
+  else
+    call('HSET', entries, args[15], value, '', total + args[19])
+  end
+  if not former then
+    call('ZADD', names, 0, args[15])
+  end
+end
+if args[2] == '0' then
+  if args[7] ~= '' then
+    call('PUBLISH', args[7], args[1])
+  end
+  if once then
+    call('SET', once, '', 'EX', args[9])
+  end
+  return {0, '', 0}
+end
 --]=]
 epoch = epoch .. run
 if args[7] ~= '' then
