@@ -7,7 +7,8 @@ The client becomes a subscriber as in `subscriptions`, and reads pages while it 
     STREAM, a position ──► asked, held ──► recovered ──► LIVE
 
     end of WAITING without a page   the client unsubscribes or closes; the server unsubscribes it;
-                                    the stream is lost; FLOW_SECONDS are over: it is slow
+                                    the stream is lost; PAGE_SECONDS or FLOW_SECONDS are over: it
+                                    is slow
 
 The first page and the stream meet at one position, which all pages repeat. The feed holds each
 change after that position, so that pages leave these changes out, and LIVE adds them.
@@ -47,7 +48,10 @@ MIN_PAGE, MAX_PAGE = 100, 1000
 """Entries of a page, whatever a client asks for."""
 PAGE_BYTES = 1024 * 1024
 """Bytes after which a page ends early."""
-FLOW_SECONDS = 5.0
+PAGE_SECONDS = 30.0
+"""From a page to the request of the next one: the client has to receive the page meanwhile."""
+FLOW_SECONDS = 600.0
+"""From the first page to the last one."""
 
 
 def check_request(request: SubscribeRequest, options: ChannelOptions, map_type: int) -> None:

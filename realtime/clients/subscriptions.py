@@ -53,7 +53,7 @@ import msgspec
 
 from realtime import channel_rules, logs
 from realtime.clients import bounds
-from realtime.clients.maps import FLOW_SECONDS, MAP, STATE, Pages
+from realtime.clients.maps import FLOW_SECONDS, MAP, PAGE_SECONDS, STATE, Pages
 from realtime.clients.renewals import Renewals
 from realtime.clients.session import ClientSession, PendingSubscription, Subscription
 from realtime.cluster.control import ServerSubscription
@@ -361,7 +361,9 @@ class Subscribing:
         self._session, self._node = self._owner._session, self._owner._node
         self._pending = PendingSubscription(self.subscription)
         self._timer: Timer | None = None
-        """Closes a client that takes too long from the first page of a map to the last one."""
+        """Closes a client that takes too long to ask for the next page of a map, or for all."""
+        self._ends = 0.0
+        """When the client must have all pages, monotonic seconds."""
         self._waits = False
 
     @property
@@ -372,6 +374,7 @@ class Subscribing:
     async def __aenter__(self) -> Subscribing:
         if self._timer is not None:  # a client that waited
             self._waits = False
+            self._timer.set(self._ends)
             del self._owner.waiting[self._channel]
             return self
         self._session.pending[self._channel] = self._pending
@@ -446,7 +449,9 @@ class Subscribing:
             await self._reached(first)
         if not self.pages.cursor or self._pending.unsubscribed:
             return None
-        if not self._fits(state):
+        most = self._node.config.client_recovery_max_size
+        held = self._node.hub.feeds[self._channel].held(self._client)
+        if not self._fits(state) or (most and recovery.size_of(held) > most):
             raise UnrecoverablePosition
         return SubscribeResult(
             position=first, type=MAP, phase=STATE, cursor=self.pages.cursor, state=state
@@ -469,9 +474,11 @@ class Subscribing:
 
     def wait(self) -> None:
         """Keep the client held after this block, which it enters again for the next page."""
+        now = self._node.timers.now()
         if self._timer is None:
             self._timer = self._node.timers.timer(partial(self._client.close, DisconnectSlow()))
-            self._timer.set(self._node.timers.now() + FLOW_SECONDS)
+            self._ends = now + FLOW_SECONDS
+        self._timer.set(min(now + PAGE_SECONDS, self._ends))
         self._waits = True
 
     def _recovers_unasked(self) -> bool:

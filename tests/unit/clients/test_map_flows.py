@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from realtime.clients.maps import FLOW_SECONDS
+from realtime.clients.maps import FLOW_SECONDS, PAGE_SECONDS
 from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from tests.unit.clients.conftest import Connect, OpenMap
@@ -262,13 +262,52 @@ async def test_a_client_that_asks_for_no_page_is_slow(
     await fill(second_node, "map:a", 250)
     one = await reader("map:a")
     await one.begin()
-    await clock.advance(FLOW_SECONDS - 1)
-    await one.go_on()
-    await clock.advance(0.9)
+    await clock.advance(PAGE_SECONDS - 0.1)
     assert not one.connection.closes
     await clock.advance(0.2)
     await eventually(lambda: one.connection.closes != [])
     assert one.connection.closes == [SLOW]
+    assert is_clean(second_node, "map:a")
+
+
+async def test_a_client_that_goes_on_reading_is_not_slow(
+    reader: OpenMap, second_node: Node, clock: Clock
+) -> None:
+    await fill(second_node, "kept:a", 350)
+    one = await reader("kept:a")
+    await one.begin()
+    for _ in range(3):
+        await clock.advance(PAGE_SECONDS - 1)
+        await one.go_on()
+    assert not one.connection.closes
+    assert len(one.now) == 350
+
+
+async def test_all_pages_have_a_limit_of_time(
+    reader: OpenMap, second_node: Node, clock: Clock
+) -> None:
+    steps = int(FLOW_SECONDS / (PAGE_SECONDS - 1)) + 1
+    await fill(second_node, "kept:a", 100 * (steps + 1))
+    one = await reader("kept:a")
+    await one.begin()
+    for _ in range(steps - 1):
+        await clock.advance(PAGE_SECONDS - 1)
+        await one.go_on()
+    assert not one.connection.closes
+    await clock.advance(PAGE_SECONDS - 1)
+    await eventually(lambda: one.connection.closes != [])
+    assert one.connection.closes == [SLOW]
+
+
+@pytest.mark.parametrize("options", [{"client_recovery_max_size": 20_000}], indirect=True)
+async def test_what_waits_for_a_reader_has_a_bound(reader: OpenMap, second_node: Node) -> None:
+    await fill(second_node, "map:a", 250)
+    one = await reader("map:a")
+    await one.begin()
+    for value in range(30):
+        await put(second_node, "map:a", "key", 10**1000 + value)
+    await one.go_on()
+    assert one.last == {"error": LOST}
     assert is_clean(second_node, "map:a")
 
 
