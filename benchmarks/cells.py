@@ -36,6 +36,7 @@ TWO_PUBSUB = "Channels pubsub, 2 processes"
 FIRST = "first generation"
 SECOND = "second generation"
 HALF = "half and half"
+DELTAS = "second generation with deltas"
 
 OURS = (OURS_DAPHNE, OURS_UVICORN)
 PLAIN = (MEMORY_DAPHNE, REDIS_DAPHNE, MEMORY_UVICORN, REDIS_UVICORN)
@@ -50,6 +51,7 @@ CONNECT = '{"id":1,"params":{}}'
 SUBSCRIBE = '{"id":2,"method":1,"params":{"channel":"g"}}'
 CONNECT_2 = '{"id":1,"connect":{}}'
 SUBSCRIBE_2 = '{"id":2,"subscribe":{"channel":"g"}}'
+SUBSCRIBE_DELTAS = '{"id":2,"subscribe":{"channel":"g","delta":"fossil"}}'
 PING = '{"id":%n,"method":7}'
 ECHO = '{"id":%n,"method":0}'
 API_PUBLISH = '{"method":"publish","params":{"channel":"g","data":' + DATA + "}}"
@@ -76,6 +78,7 @@ OUR_SCRIPT = Script(
     publication=publish_command("g"),
 )
 SECOND_SCRIPT = replace(OUR_SCRIPT, greet=(CONNECT_2, SUBSCRIBE_2))
+DELTAS_SCRIPT = replace(OUR_SCRIPT, greet=(CONNECT_2, SUBSCRIBE_DELTAS))
 HALF_SCRIPT = replace(OUR_SCRIPT, other_greet=SECOND_SCRIPT.greet)
 PLAIN_SCRIPT = Script(path="/sub", publisher_path="/pub", publication=DATA)
 STOCK_SCRIPT = Script(path="/echo")
@@ -147,11 +150,18 @@ class Setup:
         return Command([sys.executable, *words], {"PYTHONPATH": search, **extra}, self.tree)
 
     def ours(
-        self, server: str, api: str = "shell", ping: str = NEVER, redis_prefix: str = ""
+        self,
+        server: str,
+        api: str = "shell",
+        ping: str = NEVER,
+        redis_prefix: str = "",
+        *,
+        deltas: bool = False,
     ) -> Command:
         """The service. `client_insecure` lets the loader connect without a token.
 
-        `redis_prefix`: with the Redis engine, and names that begin with this.
+        `redis_prefix`: with the Redis engine, and names that begin with this. `deltas`: clients may
+        ask for them.
         """
         if server == "daphne" and self.launcher:
             server = "daphne-launcher"
@@ -160,6 +170,8 @@ class Setup:
         extra["SERVICE_CLIENT_COMMAND_RATES"] = "* 1000000/s burst 1000000"
         if redis_prefix:
             extra |= {"SERVICE_REDIS_URL": self.redis_url, "SERVICE_REDIS_PREFIX": redis_prefix}
+        if deltas:
+            extra["SERVICE_ALLOWED_DELTA_TYPES"] = "fossil"
         return self.python(server, "bench_service", extra, ping)
 
     def channels(self, server: str, layer: str) -> Command:
@@ -222,9 +234,15 @@ class Setup:
 
     def generations(self, server: str) -> list[Cell]:
         """The service, with clients of each generation and of both."""
-        scripts = {FIRST: OUR_SCRIPT, SECOND: SECOND_SCRIPT, HALF: HALF_SCRIPT}
+        scripts = {
+            FIRST: OUR_SCRIPT,
+            SECOND: SECOND_SCRIPT,
+            HALF: HALF_SCRIPT,
+            DELTAS: DELTAS_SCRIPT,
+        }
         return [
-            Cell(f"{name}, {server}", self.ours(server), script) for name, script in scripts.items()
+            Cell(f"{name}, {server}", self.ours(server, deltas=name == DELTAS), script)
+            for name, script in scripts.items()
         ]
 
     def cluster(self) -> list[Cell]:

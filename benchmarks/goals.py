@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from benchmarks.cells import (
     CFAN,
+    DELTAS,
     FIRST,
     HALF,
     MEMORY_DAPHNE,
@@ -178,6 +179,7 @@ GOALS = (
             ),
             Goal(f"{server}, w16: half and half, first", 0.9, _generations(HALF, FIRST, server)),
             Goal(f"{server}, w16: half and half, second", 0.9, _generations(HALF, SECOND, server)),
+            Goal(f"{server}, w16: deltas, second", 0.9, _generations(DELTAS, SECOND, server)),
             Goal(
                 f"{server}, second generation, more memory of a connection",
                 1,
