@@ -78,16 +78,22 @@ def check_request(request: SubscribeRequest, options: ChannelOptions, map_type: 
 class Pages:
     """The entries of one map, as one client reads them."""
 
-    __slots__ = ("_channel", "_has_stream", "_maps", "cursor", "position")
+    __slots__ = ("_channel", "_end", "_has_stream", "_maps", "cursor", "position")
 
     def __init__(self, maps: Maps, channel: ChannelName, *, has_stream: bool) -> None:
         self._maps = maps
         self._channel = channel
         self._has_stream = has_stream
+        self._end = 0.0
         self.cursor = ""
         """Where the next page begins; "" before the first page, and after the last one."""
         self.position: StreamPosition | None = None
         """The top of the stream when the first page was read; None without one."""
+
+    def deadline(self, now: float) -> float:
+        """Return when the client must have asked for the next page, as `now`: monotonic seconds."""
+        self._end = self._end or now + FLOW_SECONDS
+        return min(now + PAGE_SECONDS, self._end)
 
     def check_next(self, request: SubscribeRequest) -> None:
         """Check that a request asks for the next page.

@@ -53,7 +53,7 @@ import msgspec
 
 from realtime import channel_rules, logs
 from realtime.clients import bounds
-from realtime.clients.maps import FLOW_SECONDS, MAP, PAGE_SECONDS, STATE, Pages
+from realtime.clients.maps import MAP, STATE, Pages
 from realtime.clients.renewals import Renewals
 from realtime.clients.session import ClientSession, PendingSubscription, Subscription
 from realtime.cluster.control import ServerSubscription
@@ -362,8 +362,6 @@ class Subscribing:
         self._pending = PendingSubscription(self.subscription)
         self._timer: Timer | None = None
         """Closes a client that takes too long to ask for the next page of a map, or for all."""
-        self._ends = 0.0
-        """When the client must have all pages, monotonic seconds."""
         self._waits = False
 
     @property
@@ -374,7 +372,7 @@ class Subscribing:
     async def __aenter__(self) -> Subscribing:
         if self._timer is not None:  # a client that waited
             self._waits = False
-            self._timer.set(self._ends)
+            self._timer.set(None)
             del self._owner.waiting[self._channel]
             return self
         self._session.pending[self._channel] = self._pending
@@ -474,11 +472,10 @@ class Subscribing:
 
     def wait(self) -> None:
         """Keep the client held after this block, which it enters again for the next page."""
-        now = self._node.timers.now()
+        assert self.pages is not None
         if self._timer is None:
             self._timer = self._node.timers.timer(partial(self._client.close, DisconnectSlow()))
-            self._ends = now + FLOW_SECONDS
-        self._timer.set(min(now + PAGE_SECONDS, self._ends))
+        self._timer.set(self.pages.deadline(self._node.timers.now()))
         self._waits = True
 
     def _recovers_unasked(self) -> bool:
@@ -557,9 +554,8 @@ class Subscribing:
         if merged is None or merged.position != feed.position:
             raise DisconnectInsufficientState
         # behind `merge`, which looks for gaps
-        merged = merged._replace(
-            publications=recovery.passing(merged.publications, self.tags_filter)
-        )
+        passing = recovery.passing(merged.publications, self.tags_filter)
+        merged = merged._replace(publications=passing)
         if self._newest_only:
             merged = recovery.newest_only(merged)
         elif self.subscription.options.join_on_read:
@@ -595,12 +591,9 @@ class Subscribing:
     async def _undo(self) -> None:
         """Leave the feed. A failure is logged, so that it does not hide why this is undone."""
         try:
+            options, visible = self.subscription.options, self.subscription.visible
             await self._node.subscriptions.remove(
-                self._channel,
-                self._client,
-                self.subscription.options,
-                leave=None,
-                visible=self.subscription.visible,
+                self._channel, self._client, options, leave=None, visible=visible
             )
         except EngineUnavailable as error:
             text = "Could not undo a subscription cleanly: %s"
