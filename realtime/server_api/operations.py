@@ -118,20 +118,14 @@ def check_kept(new: NewPublication, config: Config) -> ChannelOptions:
         BadRequest: its key is not one.
     """
     options = check_channel(new.channel, config)
+    needs_history = new.expect is not None or (new.version is not None and not options.map)
     if new.key or options.map:
-        _check_change(new, options)
-        needs_history = new.expect is not None
-    else:
-        needs_history = new.version is not None or new.expect is not None
+        if not (new.key and options.map) or new.skip_history:
+            raise NotAvailable
+        check_key(new.key)
     if needs_history and (new.skip_history or not options.keeps_history):
         raise NotAvailable
     return options
-
-
-def _check_change(new: NewPublication, options: ChannelOptions) -> None:
-    if not (new.key and options.map) or new.skip_history:
-        raise NotAvailable
-    check_key(new.key)
 
 
 async def publish(member: Member, new: NewPublication) -> Published:
@@ -191,8 +185,8 @@ async def map_page(
     Raises:
         NotAvailable: the channel is no map.
     """
-    options, maps = _map(member, channel)
-    return _placed(await maps.page(channel, cursor, min(limit, MAX_PAGE)), options)
+    page = await _map(member, channel).page(channel, cursor, min(limit, MAX_PAGE))
+    return _placed(page, channel, member)
 
 
 async def map_get(member: Member, channel: ChannelName, key: str) -> Page:
@@ -201,14 +195,15 @@ async def map_get(member: Member, channel: ChannelName, key: str) -> Page:
     Raises:
         NotAvailable: the channel is no map.
     """
-    options, maps = _map(member, channel)
+    maps = _map(member, channel)
     check_key(key)
-    return _placed(await maps.get(channel, key), options)
+    return _placed(await maps.get(channel, key), channel, member)
 
 
-def _placed(page: Page, options: ChannelOptions) -> Page:
+def _placed(page: Page, channel: ChannelName, member: Member) -> Page:
     """Return a page; without a position where the map has no stream."""
-    return page if options.keeps_history else page._replace(position=StreamPosition(0, ""))
+    keeps = check_channel(channel, member.config).keeps_history
+    return page if keeps else page._replace(position=StreamPosition(0, ""))
 
 
 async def map_clear(member: Member, channel: ChannelName) -> None:
@@ -218,23 +213,19 @@ async def map_clear(member: Member, channel: ChannelName) -> None:
         NotAvailable: the channel is no map.
         NoReply: some were removed, and others may not be.
     """
-    maps, cursor = _map(member, channel)[1], ""
-    while True:
-        page = await maps.page(channel, cursor, MAX_PAGE)
-        removals = [
-            NewPublication(channel, NOTHING, key=entry.key, removed=True) for entry in page.entries
-        ]
-        if removals:
-            await publish_many(member, removals)
-        if not (cursor := page.cursor):
-            return
+    page = await map_page(member, channel)
+    while page.entries:
+        keys = [entry.key for entry in page.entries]
+        await publish_many(
+            member, [NewPublication(channel, NOTHING, key=key, removed=True) for key in keys]
+        )
+        page = await map_page(member, channel, page.entries[-1].key)
 
 
-def _map(member: Member, channel: ChannelName) -> tuple[ChannelOptions, Maps]:
-    options = check_channel(channel, member.config)
-    if not options.map or member.maps is None:
+def _map(member: Member, channel: ChannelName) -> Maps:
+    if not check_channel(channel, member.config).map or member.maps is None:
         raise NotAvailable
-    return options, member.maps
+    return member.maps
 
 
 # the connections of users

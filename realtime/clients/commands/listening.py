@@ -278,21 +278,22 @@ def _tell(
     whole: list[bytes] = []
     missed: list[bytes] = []
     id_size = _id_size(results) if request.is_named else 0
-    recovered: list[bytes] | None
     for channel, result in results.items():
         top, since, begun = result.position, request.since.get(channel), begins
+        state: list[bytes] | None = []
         if channel in entries:
-            lost.append(channel)
             since, begun = None, begins_of_maps
             unplaced = tuple(replace(each, offset=0) for each in entries[channel])
             result = replace(result, recovered=True)
-            state = replace(result, publications=unplaced)
-            whole += _map_events(listener, channel, state, id_size, is_reserved=False)
-            recovered = _map_events(listener, channel, result, id_size)
-        else:
-            recovered = _recovered(listener, channel, result, id_size)
-            if since is not None and recovered is None:
-                lost.append(channel)
+            all_of_it = replace(result, publications=unplaced)
+            state = _recovered(listener, channel, all_of_it, id_size, is_reserved=False)
+        recovered = _recovered(listener, channel, result, id_size)
+        if channel in entries:
+            if state is None or recovered is None:
+                raise UnrecoverablePosition
+            whole += state
+        if channel in entries or (since is not None and recovered is None):
+            lost.append(channel)
         if result.recoverable and top is not None:
             first = top.offset
             if recovered:  # joined ones have the offset of their last
@@ -314,20 +315,6 @@ def _tell(
         listener.outbox.append(positions.id_line() + b"\n")
     for message in missed:
         listener.push(message)
-
-
-def _map_events(
-    listener: Listener,
-    channel: ChannelName,
-    result: SubscribeResult,
-    id_size: int,
-    *,
-    is_reserved: bool = True,
-) -> list[bytes]:
-    found = _recovered(listener, channel, result, id_size, is_reserved=is_reserved)
-    if found is None:
-        raise UnrecoverablePosition
-    return found
 
 
 def _id_size(results: Mapping[ChannelName, SubscribeResult]) -> int:
