@@ -130,7 +130,6 @@ DECLARE
     s {schema}.stream;
     now bigint;
     meta bigint;
-    refused boolean;
     change jsonb;
     begun record;
     timeline text := {schema}.timeline();
