@@ -16,7 +16,7 @@ from realtime.engine.maps import MAX_TTL
 from realtime.protocol.messages import ABSENT
 
 NEEDED = Meta(extra_json_schema={"x-needed": True})
-"""Marks fields without which a method refuses; see `openapi`."""
+"""Marks fields without which a method refuses; see `tools.openapi`."""
 Text = Annotated[str | None, NEEDED]
 Int64 = Annotated[int, Meta(ge=-(2**63), le=2**63 - 1)]
 Int32 = Annotated[int, Meta(ge=-(2**31), le=2**31 - 1)]

@@ -6,8 +6,8 @@ base           the types of a sub-command and its answer; layout of text
 tokens         gentoken, checktoken
 configuration  checkconfig, genconfig
 calls          the methods of the server API, in this process, through the engine or over HTTP
+openapi        openapi: the HTTP API as an OpenAPI document
 init/          init: adds the service to the files of a site
-api_document   openapi
 typed/         schema, types: the typed channels as documents
 pending        pending: rows of durable publications
 bench/         bench: how fast a running service is

@@ -3,11 +3,11 @@
 from collections.abc import Mapping
 
 from realtime.tools import (
-    api_document,
     calls,
     configuration,
     doctor,
     init,
+    openapi,
     pending,
     tables,
     tail,
@@ -25,7 +25,7 @@ SUB_COMMANDS: Mapping[str, SubCommand] = {
         *tokens.SUB_COMMANDS,
         *configuration.SUB_COMMANDS,
         *calls.SUB_COMMANDS,
-        *api_document.SUB_COMMANDS,
+        *openapi.SUB_COMMANDS,
         *typed.SUB_COMMANDS,
         *pending.SUB_COMMANDS,
         *tables.SUB_COMMANDS,

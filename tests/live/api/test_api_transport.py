@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from realtime.server_api import openapi
+from realtime.tools import openapi
 from tests.live.api_client import (
     AUTHORIZED,
     BOTH,

@@ -10,7 +10,8 @@ from pathlib import Path
 import pytest
 
 import realtime
-from realtime.server_api import methods, methods_v2, openapi
+from realtime.server_api import methods, methods_v2
+from realtime.tools import openapi
 from tests.live.api_client import OPTIONS, start
 from tests.live.configurations import Connect, Serve
 from tests.processes import run_python

@@ -1,4 +1,4 @@
-"""The HTTP API as an OpenAPI document, made from the tables of methods and their structs.
+"""openapi: the HTTP API as an OpenAPI document, made from the tables of methods and their structs.
 
 A request leaves out a field that is absent, where the service also takes null. So no field is
 nullable, and clients that are generated from the document have plain types.
@@ -9,10 +9,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+from django.core.management.base import CommandParser
 
+from realtime import __version__
 from realtime.server_api import http_v2, methods, methods_v2, params_v2, results
 from realtime.server_api.methods import NoParams
 from realtime.server_api.methods_v2 import Row
+from realtime.tools.base import CommandResult, Options, SubCommand
 
 Schema = dict[str, Any]
 
@@ -183,3 +186,17 @@ def _post(name: str, body: Schema, answer: Schema, *parameters: Schema) -> Schem
 
 def _reference(struct: type) -> Schema:
     return {"$ref": _REFERENCE.format(name=struct.__name__)}
+
+
+def _add_arguments(parser: CommandParser) -> None:
+    parser.add_argument("--path", default="/api", help="path of the HTTP API in the site")
+
+
+def _run(options: Options) -> CommandResult:
+    found = document(__version__, options["path"])
+    return CommandResult(msgspec.json.format(msgspec.json.encode(found)).decode(), found)
+
+
+SUB_COMMANDS = (
+    SubCommand("openapi", "Print the HTTP API as an OpenAPI document.", _add_arguments, _run),
+)

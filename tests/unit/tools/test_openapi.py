@@ -12,9 +12,10 @@ import pytest
 import realtime
 from realtime.cluster.member import Member
 from realtime.errors import Error
-from realtime.server_api import methods, methods_v2, openapi
+from realtime.server_api import methods, methods_v2
 from realtime.serving import serving
 from realtime.testing import TestService
+from realtime.tools import openapi
 
 DOCUMENT = json.loads(json.dumps(openapi.document(realtime.__version__, "/rt")))
 
