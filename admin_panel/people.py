@@ -17,8 +17,6 @@ from django.contrib.auth import get_user_model
 from django.db.models import Q
 from django.views.decorators.debug import sensitive_variables
 
-from realtime.auth import inspecting
-from realtime.auth.inspecting import Inspected as Inspected
 from realtime.auth.keys import InvalidKey
 from realtime.auth.verifier import Verifier
 from realtime.clients.checks import Outcome as Outcome
@@ -29,12 +27,13 @@ from realtime.config.options import ChannelOptions
 from realtime.hooks.deciding import Deciding
 from realtime.hooks.registry import registry
 from realtime.node.hooks import Decider
-from realtime.operators import explaining
+from realtime.operators import explaining, inspecting
 from realtime.operators.explaining import ACTIONS as ACTIONS
 from realtime.operators.explaining import Action as Action
 from realtime.operators.explaining import Explanation as Explanation
 from realtime.operators.explaining import Judgement as Judgement
 from realtime.operators.explaining import Question as Question
+from realtime.operators.inspecting import Inspected as Inspected
 from realtime.operators.questions import (
     AskMirror,
     AskRecent,
