@@ -167,7 +167,7 @@ async def test_client_is_answered_while_a_body_of_thousands_of_commands_runs(
 
     assert (await posted).replies == [{"id": n, "result": {}} for n in range(1, count + 1)]
     # A server that did all commands in one go would answer a ping before and one after.
-    assert pings > 20
+    assert pings > 5
 
 
 async def test_subscriber_gets_thousands_of_publications_of_one_body_in_order(

@@ -186,6 +186,10 @@ def proxied(application: Application) -> dict[str, Any]:
     }
 
 
+PATIENT = {f"proxy_{kind}_timeout": 60 for kind in ("connect", "subscribe", "publish", "rpc")}
+"""Options of a server that a busy host does not keep from an answer."""
+
+
 def refreshing(application: Application) -> dict[str, Any]:
     """Options of a server that asks the application about refresh too.
 

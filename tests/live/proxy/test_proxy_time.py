@@ -12,12 +12,14 @@ from tests.live.configurations import Connect, Serve
 from tests.live.proxy.application import (
     ASKING,
     INTERNAL_ERROR,
+    PATIENT,
     Answer,
     Application,
     Request,
     ask,
     asking,
     client_for,
+    proxied,
     refreshing,
 )
 from tests.protocol_client import ProtocolClient
@@ -25,6 +27,12 @@ from tests.server import Server, wait_until
 
 TIMEOUT = 1.0
 """Seconds an endpoint may take by default."""
+
+
+@pytest.fixture
+def server(serve: Serve, application: Application) -> Server:
+    """A server that waits as long as it does by default."""
+    return serve(**proxied(application))
 
 
 @pytest.mark.parametrize("kind", ASKING)
@@ -96,8 +104,9 @@ async def test_answer_that_is_too_large_is_error_100(
 
 @pytest.mark.parametrize("kind", ASKING)
 async def test_slow_endpoint_stalls_nobody_else(
-    server: Server, connect: Connect, application: Application, unique: str, kind: str
+    serve: Serve, connect: Connect, application: Application, unique: str, kind: str
 ) -> None:
+    server = serve(**proxied(application), **PATIENT)
     slow = [await client_for(connect, server, kind) for _ in range(5)]
     other = await connect(server)
     release = threading.Event()

@@ -52,7 +52,7 @@ def do(request: HttpRequest, action: str) -> JsonResponse:
 def create(username: str, password: str, groups: list[str], **fields: Any) -> int:
     """Create a user who is a member of these groups; returns the primary key."""
     user = User.objects.create_user(username, password=password, **fields)
-    user.groups.set([Group.objects.get_or_create(name=name)[0] for name in groups])
+    user.groups.add(*[Group.objects.get_or_create(name=name)[0] for name in groups])
     return int(user.pk)
 
 
