@@ -21,17 +21,19 @@ from realtime.pages import page_config
 def check_proxies(report: Report) -> Found:
     """W010: `proxy_subscribe` or `proxy_publish` is on without an endpoint and without a hook."""
     config = report.config
-    for kind, entries in (("subscribe", registry.subscribe), ("publish", registry.publish)):
+    for kind in ("subscribe", "publish"):
         if config.proxies[kind].endpoint:
             continue
         for name, options in (("", config.channel), *config.namespaces.items()):
             is_on = getattr(options, f"proxy_{kind}")
+            hook = "map_put" if kind == "publish" and options.map else kind
+            entries = getattr(registry, hook)
             if is_on and not any(may_match(pattern, name, config) for pattern, _ in entries):
                 place = f"namespace {name!r}" if name else "the top level"
                 yield (
                     f"proxy_{kind} is on in {place}, but there is neither an endpoint nor a hook:"
                     " clients get error 108.",
-                    f"Set proxy_{kind}_endpoint, or register a function with @hooks.{kind} in the"
+                    f"Set proxy_{kind}_endpoint, or register a function with @hooks.{hook} in the"
                     " module realtime.py of an app.",
                 )
 

@@ -33,8 +33,8 @@ class Deciding:
         if self._registry.find(getattr(self._registry, kind), channel) is not None:
             return Decider.FUNCTION
         if options.proxy_subscribe if kind == "subscribe" else options.proxy_publish:
-            proxy = self._config.proxies.get(kind)  # no endpoint decides about maps
-            return Decider.ENDPOINT if proxy and proxy.endpoint else Decider.MISSING
+            proxy = self._config.proxies["subscribe" if kind == "subscribe" else "publish"]
+            return Decider.ENDPOINT if proxy.endpoint else Decider.MISSING
         return Decider.UNMATCHED if self.is_closed(kind, channel) else Decider.NONE
 
     def is_closed(self, kind: Kind, channel: ChannelName) -> bool:

@@ -251,11 +251,13 @@ class SiteHooks(Hooks):
         """Return the change that the site makes of the change of a client."""
         entry = self._registry.find(self._registry.map_put, channel)
         if entry is None:
-            if options.proxy_publish:
-                raise NotAvailable
-            if self._deciding.is_closed("map_put", channel):
-                raise PermissionDenied
-            return change
+            if not options.proxy_publish:
+                if self._deciding.is_closed("map_put", channel):
+                    raise PermissionDenied
+                return change
+            if self._endpoints.has("publish"):
+                return await self._timed("publish", self._endpoints.put(caller, channel, change))
+            raise NotAvailable
         function, params = entry
         data = change.data
         request = MapPutRequest(

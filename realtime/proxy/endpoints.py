@@ -26,7 +26,7 @@ from realtime import payload
 from realtime.config.options import Config
 from realtime.config.proxy_options import PROXIES
 from realtime.errors import InternalError
-from realtime.node.hooks import Caller, Handshake, Identity, Refreshed, forwarded_headers
+from realtime.node.hooks import Caller, Handshake, Identity, KeyChange, Refreshed, forwarded_headers
 from realtime.payload import Payload
 from realtime.protocol.json_stream import ObjectDecoder
 from realtime.protocol.messages import ChannelName
@@ -163,6 +163,21 @@ class Endpoints:
             "publish", caller, fields, responses.data, responses.replacement
         )
         return data if replaced is None else replaced
+
+    async def put(self, caller: Caller, channel: ChannelName, change: KeyChange) -> KeyChange:
+        fields: dict[str, object] = {"user": caller.user, "channel": channel, "key": change.key}
+        if change.data is None:
+            fields["removed"] = True
+        else:
+            fields |= _data_fields(caller.handshake, change.data.raw)
+        replaced = await self._call(
+            "publish",
+            caller,
+            fields,
+            responses.change,
+            lambda result: responses.changed(result, change),
+        )
+        return change if replaced is None else replaced
 
     async def rpc(self, caller: Caller, method: str, data: bytes) -> Payload | None:
         fields: dict[str, object] = {"user": caller.user}

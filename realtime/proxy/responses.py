@@ -17,8 +17,9 @@ from typing import Annotated, TypeVar
 from msgspec import Meta, Raw, Struct
 
 from realtime import payload
-from realtime.errors import Disconnect, Error, fitting
-from realtime.node.hooks import Handshake
+from realtime.engine.maps import check_key
+from realtime.errors import BadRequest, Disconnect, Error, fitting
+from realtime.node.hooks import Handshake, KeyChange
 from realtime.payload import Payload
 from realtime.protocol.json_stream import Malformed, ObjectDecoder
 from realtime.protocol.messages import ABSENT, UInt32
@@ -88,6 +89,12 @@ class DataResult(Struct, forbid_unknown_fields=True):
     b64data: str | None = None
 
 
+class ChangeResult(DataResult):
+    """The change of a map to make."""
+
+    key: str | None = None
+
+
 _decode_response = ObjectDecoder(_Response)
 _decode_error = ObjectDecoder(_Error)
 _decode_disconnect = ObjectDecoder(_Disconnect)
@@ -96,6 +103,7 @@ connect = ObjectDecoder(ConnectResult)
 refresh = ObjectDecoder(RefreshResult)
 subscribe = ObjectDecoder(InfoResult)
 data = ObjectDecoder(DataResult)
+change = ObjectDecoder(ChangeResult)
 
 
 def read(body: bytes, decode_result: ObjectDecoder[R], *, refusals: bool = True) -> R | None:
@@ -188,6 +196,20 @@ def replacement(result: DataResult) -> Payload | None:
         ProxyError: it is not JSON, or not base64.
     """
     return _checked(bytes(result.data) or _decoded(result.b64data))
+
+
+def changed(result: ChangeResult, asked: KeyChange) -> KeyChange:
+    """Return the change to make instead. A removal has no data, whatever the result has.
+
+    Raises:
+        ProxyError: the key is none, or the data are not JSON, or not base64.
+    """
+    key = result.key or asked.key
+    try:
+        check_key(key)
+    except BadRequest:
+        raise ProxyError("key is too long, or holds a null character") from None
+    return KeyChange(key, asked.data and (replacement(result) or asked.data))
 
 
 def _of_encoding(plain: Raw, encoded: str | None, encoding: str) -> bytes:

@@ -12,6 +12,6 @@ from realtime.hooks.registry import registry
 @pytest.fixture
 def functions() -> Iterator[None]:
     """Functions that a test registers are gone when it ends."""
-    before = list(registry.subscribe), list(registry.publish)
+    before = list(registry.subscribe), list(registry.publish), list(registry.map_put)
     yield
-    registry.subscribe[:], registry.publish[:] = before
+    registry.subscribe[:], registry.publish[:], registry.map_put[:] = before

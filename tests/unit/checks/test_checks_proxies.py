@@ -134,6 +134,17 @@ def test_function_can_be_asked_where_its_pattern_may_match(
 
 
 @pytest.mark.usefixtures("functions")
+def test_hooks_of_maps_are_asked_about_maps() -> None:
+    namespace = {"name": "seats", "map": "recoverable", "map_publish": "client"}
+    options = {"namespaces": [namespace | {"proxy_publish": True}]}
+    hooks.publish("seats:{room}")(answer)
+    (message,) = found(**options)
+    assert (message.id, "@hooks.map_put" in str(message.hint)) == ("realtime.W010", True)
+    hooks.map_put("seats:{room}")(answer)
+    assert found(**options) == []
+
+
+@pytest.mark.usefixtures("functions")
 @pytest.mark.parametrize("register", [hooks.subscribe, hooks.publish], ids=["subscribe", "publish"])
 @pytest.mark.parametrize(
     ("pattern", "unknown"),

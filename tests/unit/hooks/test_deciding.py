@@ -8,7 +8,7 @@ import pytest
 
 from realtime import channel_rules
 from realtime.config.reader import load
-from realtime.errors import Error, NotAvailable, PermissionDenied
+from realtime.errors import Error, InternalError, NotAvailable, PermissionDenied
 from realtime.hooks.deciding import Deciding, Kind, may_match
 from realtime.hooks.patterns import Pattern
 from realtime.hooks.registry import Registry
@@ -154,13 +154,22 @@ async def test_where_an_endpoint_decides_about_the_rest_it_is_asked(
     await site.close()
 
 
-async def test_no_endpoint_decides_about_maps() -> None:
+@pytest.mark.parametrize(
+    ("endpoint", "code", "expected"),
+    [
+        ("", NotAvailable.code, Decider.MISSING),
+        ("http://127.0.0.1:9/ask", InternalError.code, Decider.ENDPOINT),
+    ],
+)
+async def test_the_publish_endpoint_decides_about_maps(
+    endpoint: str, code: int, expected: Decider
+) -> None:
     options = {"namespaces": [{"name": "room", "proxy_publish": True}]}
-    config = load(options | {"proxy_publish_endpoint": "http://127.0.0.1:9/ask"})
+    config = load(options | {"proxy_publish_endpoint": endpoint})
     site = SiteHooks(config, Registry())
-    assert await code_of(site, "map_put", "room:1") == NotAvailable.code
+    assert await code_of(site, "map_put", "room:1") == code
     decider = Deciding(Registry(), config).decider
-    assert decider("map_put", "room:1", config.namespaces["room"]) is Decider.MISSING
+    assert decider("map_put", "room:1", config.namespaces["room"]) is expected
     await site.close()
 
 
