@@ -191,12 +191,13 @@ class RedisStreams:
 
         One that expired before publications or entries would end their epoch.
         """
-        options = outgoing.options
+        publication, options = outgoing.publication, outgoing.options
         lifetime = options.meta_ttl or self._meta.lifetime
-        if not lifetime or not outgoing.publication.key:
-            return lifetime and max(lifetime, 2 * options.history_lifetime)
+        lifetime = lifetime and max(lifetime, 2 * options.history_lifetime)
+        if not lifetime or not publication.key or publication.removed:
+            return lifetime
         ttl = options.ttl(outgoing.ttl)
-        return ttl and max(lifetime, 2 * options.history_lifetime, 2 * ttl)
+        return ttl and max(lifetime, 2 * ttl)
 
     def _published(self, outgoing: Outgoing, reply: Reply) -> Published:
         """Return what became of a publication, by the reply to its request."""

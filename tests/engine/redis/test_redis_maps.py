@@ -10,6 +10,7 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.engine.base import Outgoing
+from realtime.engine.maps import KeyMode
 from realtime.engine.once import Once
 from realtime.engine.redis.broker import MetaSettings
 from realtime.engine.redis.engine import RedisStore
@@ -27,7 +28,7 @@ from tests.engine.map_bench import (
     entries,
     make,
 )
-from tests.engine.redis_bench import KINDS, SHARDS, RedisBench
+from tests.engine.redis_bench import KINDS, MODEL, SHARDS, RedisBench
 from tests.redis_server import RedisServer
 from tests.unit.parts import data, position_of
 
@@ -53,6 +54,40 @@ async def test_a_map_leaves_nothing_when_it_is_empty(open_redis: OpenRedisBench,
         for key in SPARE_KEYS:
             await make(bench, options.map, key, None, options)
         assert names_of(bench, options.map) == []
+
+
+@pytest.mark.parametrize("kind", [*KINDS, MODEL])
+@pytest.mark.parametrize("mode", ["", "if_expired"], ids=["removed", "expired"])
+async def test_an_empty_map_keeps_its_position_as_long_as_any_stream(
+    open_redis: OpenRedisBench, kind: str, mode: KeyMode
+) -> None:
+    bench = await open_redis(kind, meta=MetaSettings(lifetime=3600))
+    await make(bench, "plain", "", 1, KEPT)
+    [meta] = [key for key in bench.stored_keys() if key.endswith(":meta:plain")]
+    expected = left(bench, meta)
+    meta = bench.keys.stream("m")[1]
+    for key in SPARE_KEYS[:2]:
+        await make(bench, "m", key, 1, PERSISTENT, ttl=1 if mode else None)
+        await make(bench, "m", "eternal", 1, PERSISTENT)
+    if mode:
+        await bench.elapse(2)
+
+    await make(bench, "m", "eternal", None, PERSISTENT)
+    await make(bench, "m", "a", None, PERSISTENT, key_mode=mode)
+    assert left(bench, meta) == -1  # "b" is there
+    await make(bench, "m", "b", None, PERSISTENT, key_mode=mode)
+    assert abs(left(bench, meta) - expected) <= 2
+
+    await make(bench, "m", "b", None, PERSISTENT)  # is not there
+    assert left(bench, meta) > 0
+    await make(bench, "m", "a", 2, PERSISTENT)
+    assert left(bench, meta) == -1
+
+
+def left(bench: RedisBench, key: str) -> int:
+    """The seconds for which a key is kept; -1: for ever."""
+    with bench._client_of(key) as client:
+        return int(client.ttl(key))  # type: ignore[arg-type]
 
 
 async def test_a_map_is_in_the_slot_of_its_stream(

@@ -98,10 +98,6 @@ local lost = offset == 0 and call('DEL', keys[1]) == 1
 if offset == 0 and args[2] ~= '0' and call('DEL', entries, names) > 0 then
   lost = true
 end
-if meta[4] == '0' then
-  -- an entry may live forever
-  args[4] = '0'
-end
 --]=]
 if not epoch then
   if lost or args[4] ~= '0' then
@@ -130,6 +126,10 @@ local total = (found[2] or 0) - (bytes or 0)
 local now = time[1] .. sub('00000' .. time[2], -6, -4)
 local ends = args[17] == '0' and '0' or time[1] + args[17] .. sub(now, -3)
 local lives = former and (not last or last == '0' or tonumber(last) > tonumber(now))
+if meta[4] == '0' and (args[19] ~= '' or total > 0) then
+  -- an entry may live forever
+  args[4] = '0'
+end
 if args[12] ~= '' and (args[12] ~= (at or '0') or (args[13] ~= '' and args[13] ~= epoch .. run)) then
   reason = 'position_mismatch'
 elseif args[10] ~= '' and number and number ~= ''
