@@ -21,9 +21,10 @@ What callers and implementations can rely on is in `base`.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Literal, NamedTuple, Protocol, TypeAlias
 
-from realtime.errors import BadRequest
+from realtime.errors import BadRequest, EngineUnavailable
 from realtime.payload import is_text
 from realtime.protocol.messages import ChannelName, Publication, StreamPosition
 
@@ -90,8 +91,9 @@ class Maps(Protocol):
     async def get(self, channel: ChannelName, key: str) -> Page:
         """Read the entry of one key, as a page of one entry, or none; its cursor is ""."""
 
-    async def due(self, limit: int) -> list[tuple[ChannelName, str]]:
+    async def due(self, limit: int) -> Sequence[tuple[ChannelName, str] | EngineUnavailable]:
         """Return up to `limit` keys whose lifetime is over, with their channels; oldest first.
 
-        Every node asks each second. An entry is named until it is removed.
+        Every node asks each second. An entry is named until it is removed. Where a part of the
+        engine did not answer, the last one is the reason.
         """

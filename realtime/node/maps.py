@@ -38,6 +38,7 @@ SWEEP_INTERVAL = 1.0
 """Seconds between two looks for entries whose lifetime is over."""
 BATCH = 100
 """Changes that are published at once."""
+NOT_SWEPT = "Could not remove expired entries of maps, will retry: %s"
 NO_MAP = ChannelOptions(map="ephemeral")
 """The options of a map whose namespace is a map no longer: its entries end without a stream."""
 
@@ -102,9 +103,7 @@ class Expiry:
 
     async def _run(self) -> None:
         try:
-            with self._context.logged(
-                logger.warning, "Could not remove expired entries of maps, will retry: %s"
-            ):
+            with self._context.logged(logger.warning, NOT_SWEPT):
                 while await self.sweep() and not self._is_stopping:
                     pass
         finally:
@@ -116,7 +115,10 @@ class Expiry:
         Raises:
             EngineUnavailable: the engine did not answer.
         """
-        due = await self._maps.due(BATCH)
+        found = await self._maps.due(BATCH)
+        due = [each for each in found if not isinstance(each, EngineUnavailable)]
+        if len(due) < len(found) and self._context.outage.begins():
+            logger.warning(NOT_SWEPT, found[-1])
         made = await self._changes.publish(
             [self._changes.change(*each, self._options(each[0]), mode="if_expired") for each in due]
         )

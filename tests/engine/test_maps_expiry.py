@@ -30,7 +30,11 @@ mortal = pytest.mark.parametrize(
 
 async def due(bench: Bench, prefix: str, limit: int = 100) -> list[tuple[str, str]]:
     """What is due in the channels of a test."""
-    return [each for each in await bench.maps.due(limit) if each[0].startswith(prefix)]
+    return [each for each in await all_due(bench, limit) if each[0].startswith(prefix)]
+
+
+async def all_due(bench: Bench, limit: int = 100) -> list[tuple[str, str]]:
+    return [each for each in await bench.maps.due(limit) if isinstance(each, tuple)]
 
 
 async def sweep(bench: Bench, options: ChannelOptions) -> list[Published]:
@@ -38,7 +42,7 @@ async def sweep(bench: Bench, options: ChannelOptions) -> list[Published]:
     outcomes = await bench.broker.publish_many(
         [
             change(channel, key, None, options, key_mode="if_expired")
-            for channel, key in await bench.maps.due(100)
+            for channel, key in await all_due(bench)
         ]
     )
     return [each for each in outcomes if isinstance(each, Published)]

@@ -83,7 +83,7 @@ class RedisMaps:
         entries = self._entries.decoded(values, lambda value: to_entry(self._shards, value))
         return Page(tuple(entries), cursor, position, size)
 
-    async def due(self, limit: int) -> list[tuple[ChannelName, str]]:
+    async def due(self, limit: int) -> list[tuple[ChannelName, str] | EngineUnavailable]:
         redis = self._shards.redis
         requests = [
             ShardRequest(shard, ScriptCall(DUE, (f"{root}:map.expiry",), (limit, f"{root}:map:")))
@@ -100,4 +100,4 @@ class RedisMaps:
         if away is not None and not found:
             raise away
         members = [member for _, member in sorted(found)[:limit]]
-        return self._due.decoded(members, _of_member)
+        return [*self._due.decoded(members, _of_member), *([away] if away else [])]

@@ -14,6 +14,7 @@ from realtime.channel_rules import options_of
 from realtime.config.reader import load
 from realtime.engine.base import Outgoing
 from realtime.engine.memory import MemoryBroker
+from realtime.errors import EngineUnavailable
 from realtime.node.node import Node
 from realtime.protocol.messages import ClientInfo, Publication
 from realtime.timers import Timers
@@ -170,6 +171,31 @@ async def test_an_outage_is_logged_once_and_the_expiry_goes_on(
     await clock.advance(1)
     await turns(20)
     assert await keys(node, "lobby:1") == []
+
+
+async def test_a_part_of_the_engine_that_is_away_is_logged_once(
+    node: Node,
+    engine: SuspendedEngine,
+    clock: Clock,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    assert engine.maps is not None
+    due = engine.maps.due
+
+    async def due_elsewhere(limit: int) -> list[tuple[str, str] | EngineUnavailable]:
+        return [*await due(limit), EngineUnavailable("redis2 cannot be reached")]
+
+    monkeypatch.setattr(engine.maps, "due", due_elsewhere)
+    caplog.set_level(logging.WARNING, "realtime.node")
+    await put(node, "lobby:1", "a")
+    for _ in range(14):
+        await clock.advance(1)
+        await turns(20)
+    assert await keys(node, "lobby:1") == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "Could not remove expired entries of maps, will retry: redis2 cannot be reached"
+    ]
 
 
 async def test_a_node_without_maps_does_not_look(clock: Clock) -> None:
