@@ -14,6 +14,7 @@
     site         writers of durable publications, and the relays of nodes
     site_*       the site's database: a model over SQLite, apart from the engine's or joined with it
     server_api   conditional publications, and reads, as a site makes them
+    maps         maps: their load, clients, and invariants
     stored       streams as they are kept, to compare with what the service says
     wishes       what the server API was asked for
     judge        what was acknowledged, delivered and told; the invariants

@@ -40,6 +40,7 @@ from realtime.streams.recovery import Recovered
 from realtime.transports.emulation.incoming import IncomingFrames
 from realtime.transports.emulation.owning_node import CLAIM_RENEWAL, Claims
 from realtime.transports.emulation.relay_messages import RelayLink
+from tests.simulation import map_faults
 from tests.simulation.plan import MEMORY, ONE, POSTGRESQL, SENTINEL
 from tests.simulation.postgresql_database import Transaction
 
@@ -390,5 +391,7 @@ KNOWN_FAULTS: Mapping[str, KnownFault] = {
     "a key is used before its ring": KnownFault(POSTGRESQL, _keys_used_early, True),
     "a promotion keeps the epochs": KnownFault(POSTGRESQL, _epoch_kept),
     "a row is published apart without a key": KnownFault(POSTGRESQL, _published_apart, True),
+    "an expiry removes a later put": KnownFault(ONE, map_faults.expiry_in_any_case),
+    "a map has the position of its last page": KnownFault(ONE, map_faults.late_position),
     "a late renewal leaves a claim": KnownFault(POSTGRESQL, _renewed_late),
 }

@@ -39,6 +39,8 @@ ADDED = 0.3
 """The share of plans with a fault that is drawn apart from others."""
 RARE = 7
 """One plan in so many has positions that expire, and a channel in which some clients recover."""
+MAPPED = 5
+"""One plan in so many has maps."""
 META_LIFETIME = 3600
 DATABASES = ("postgresql", "postgresql", "sqlite")
 
@@ -98,6 +100,8 @@ class Plan:
     """Whether some clients of a channel recover, and others do not."""
     is_joined: bool = False
     """Whether durable rows are in the PostgreSQL of the streams."""
+    has_maps: bool = False
+    """Whether there are maps, with a load of their own."""
 
     @classmethod
     def of(
@@ -175,6 +179,7 @@ class Plan:
             engine == POSTGRESQL
             and database == POSTGRESQL
             and random.Random(f"{seed} joined").random() < JOINED,
+            seed % MAPPED == 0,
         )
 
     def adding(self, pauses: Mapping[str, float]) -> Plan:

@@ -61,6 +61,8 @@ from tests.simulation.faults import (
 from tests.simulation.greenlets import current
 from tests.simulation.judge import Judge
 from tests.simulation.listeners import SimulatedListener
+from tests.simulation.maps import MAPS, Maps
+from tests.simulation.maps import NAMESPACES as MAP_NAMESPACES
 from tests.simulation.members import NodeProcess
 from tests.simulation.network import Network
 from tests.simulation.plan import (
@@ -183,7 +185,11 @@ class Service:
         if traces:
             self.judge.trace = []
         self.config = _config(
-            plan.history_size, plan.position_checks, plan.queue_size, plan.is_mixed
+            plan.history_size,
+            plan.position_checks,
+            plan.queue_size,
+            plan.is_mixed,
+            plan.has_maps,
         )
         replicated = plan.engine in (SENTINEL, CONFIRMED)
         self.meta = MetaSettings(
@@ -227,7 +233,8 @@ class Service:
         self.judge.sessions_last = names <= SPARES_SESSIONS
         self.site = Site(self) if plan.writers else None
         self.server_api = ServerAPI(self)
-        self._is_loaded = True
+        self.maps: Maps | None = None
+        self.is_loaded = True
 
     def _begin(self) -> None:
         plan, world = self.plan, self.world
@@ -235,6 +242,7 @@ class Service:
         self.threads = [ThreadProcess(self, f"thread{n}") for n in range(plan.threads)]
         self.clients = [self._client(n) for n in range(plan.clients)]
         self.listeners = [self._listener(n) for n in range(plan.listeners)]
+        self.maps = Maps(self) if plan.has_maps else None
         world.after(world.random.expovariate(plan.rate), self._publish)
         if self.site is not None:
             world.at(0.5, self._write)
@@ -274,7 +282,8 @@ class Service:
     @property
     def peers(self) -> list[SimulatedClient | SimulatedListener]:
         """All that get publications."""
-        return [*self.clients, *self.listeners]
+        maps = [] if self.maps is None else self.maps.clients
+        return [*self.clients, *self.listeners, *maps]
 
     # what the parts of the service ask for
 
@@ -332,7 +341,7 @@ class Service:
     # load
 
     def _publish(self) -> None:
-        if not self._is_loaded:
+        if not self.is_loaded:
             return
         chance = self.world.random
         channel = chance.choice([*self.kept, "kept:all", PLAIN, NEWEST])
@@ -349,7 +358,7 @@ class Service:
         self.world.after(chance.expovariate(self.plan.rate), self._publish)
 
     def _write(self) -> None:
-        if self._is_loaded and self.site is not None:
+        if self.is_loaded and self.site is not None:
             self.site.write()
             pause = self.world.random.expovariate(self.plan.rate / 4)
             self.world.after(pause, self._write)
@@ -376,6 +385,8 @@ class Service:
                 self.nodes[0].publish(channel)
             if self.plan.is_mixed:
                 self.nodes[0].publish(PLAIN)
+            if self.maps is not None:
+                self.maps.put_last()
 
     def _save(self) -> None:
         for shard in self.shards:
@@ -408,13 +419,15 @@ class Service:
             with world.answering():
                 self._begin()
             world.run(self.plan.length)
-            self._is_loaded = False
+            self.is_loaded = False
             judge.note("the load is over, and everything heals")
             world.run(CLAIMED)
             checks.check_claimed(self)
             world.run(QUIET / 2 - CLAIMED)
             self._publish_last()
             world.run(QUIET / 2)
+            if self.maps is not None:
+                self.maps.read()
             self._judge()
             self._stop()
             for defect in world.defects:
@@ -446,11 +459,13 @@ class Service:
                 judge.fail(f"{client.name} is {client.state.name} and did not come back")
                 continue
             for subscription in client.subscriptions.values():
-                if subscription.has_history:
+                if subscription.has_history and subscription.channel not in MAPS:
                     subscribed[client.name, subscription.channel] = self.top(subscription.channel)
         judge.check_complete(subscribed)
         self.wishes.check()
         checks.check_end(self)
+        if self.maps is not None:
+            self.maps.check()
         if self.site is not None:
             self.site.check()
 
@@ -486,7 +501,9 @@ class Service:
 
 
 @cache
-def _config(history_size: int, position_checks: bool, queue_size: int, is_mixed: bool) -> Config:
+def _config(
+    history_size: int, position_checks: bool, queue_size: int, is_mixed: bool, has_maps: bool
+) -> Config:
     kept: Mapping[str, Any] = {
         "name": "kept",
         "history_size": history_size,
@@ -507,6 +524,9 @@ def _config(history_size: int, position_checks: bool, queue_size: int, is_mixed:
     }
     if is_mixed:
         plain |= {"history_size": history_size, "history_ttl": "3000s", "allow_recovery": True}
+    own = ("presence", "publish", "allow_publish_for_client")
+    mapped = {name: kept[name] for name in kept if name not in own} | {"map_publish": "client"}
+    maps = [mapped | namespace for namespace in MAP_NAMESPACES] if has_maps else []
     return load(
         {
             "token_hmac_secret_key": SECRET,
@@ -517,7 +537,7 @@ def _config(history_size: int, position_checks: bool, queue_size: int, is_mixed:
             "sse": True,
             "events": True,
             "client_channel_position_check_delay": 20 if position_checks else 0,
-            "namespaces": [kept, newest, plain],
+            "namespaces": [kept, newest, plain, *maps],
         }
     )
 

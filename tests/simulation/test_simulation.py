@@ -38,6 +38,7 @@ FOUND_BY = {
     "a key is used before its ring": 22,
     "a promotion keeps the epochs": 54,
     "a row is published apart without a key": 18,
+    "a map has the position of its last page": 35,
 }
 """Where to begin to look for the faults that are found soon: one of the next seeds finds it."""
 JOINED = ("--engine", POSTGRESQL, "--relays")

@@ -47,7 +47,7 @@ class ThreadProcess:
         """Begin, with connections of its own."""
         self.process = Process(self.service.world, self.name)
         self.service.network.add(self.process)
-        self._member = Member(self.service.config, self.service.new_store())
+        self.member = Member(self.service.config, self.service.new_store())
 
     def publish(self, channel: str, *, insists: bool) -> None:
         """Publish in a thread.
@@ -67,7 +67,7 @@ class ThreadProcess:
         for attempt in range(RETRIES if insists else 1):
             publishing.is_repeated = attempt > 0
             try:
-                published = run_by_hand(self._member.publish_new(new, options))
+                published = run_by_hand(self.member.publish_new(new, options))
             except EngineUnavailable as error:
                 judge.miss_engine(self.name, f"{publishing.number}: {error}")
                 sleep(self.process, 0.2 * (attempt + 1))
