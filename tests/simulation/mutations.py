@@ -22,6 +22,7 @@ from pathlib import Path
 from types import CodeType, FunctionType
 from typing import Any, NamedTuple
 
+from realtime.engine.redis.scripts import APPEND, PUT
 from realtime.redis.commands import Script
 from tests.simulation.redis_database import Database
 from tests.simulation.redis_values import Reply
@@ -51,7 +52,7 @@ class Mutation(NamedTuple):
     @property
     def place(self) -> tuple[str, int]:
         """What `note_lines` counts of it: its line, or the runs of its script."""
-        return self.file, 0 if self.is_script else self.line
+        return (self.function, 0) if self.is_script else (self.file, self.line)
 
     def plant(self) -> None:
         """Put the change into this process, for good. The file stays as it is."""
@@ -285,12 +286,12 @@ def note_lines(files: Iterable[str], executed: Counter[tuple[str, int]]) -> None
 
 
 def _note_runs(file: str, executed: Counter[tuple[str, int]]) -> None:
-    shas = {script.sha for script in _scripts(Path(file).stem)}
+    names = {script.sha: script.name for script in _scripts(Path(file).stem)}
     run = Database._run
 
     def noting(database: Database, sha: str, number: bytes, rest: Sequence[bytes]) -> Reply:
-        if sha in shas:
-            executed[file, 0] += 1
+        if sha in names:
+            executed[names[sha], 0] += 1
         return run(database, sha, number, rest)
 
     Database._run = noting  # type: ignore[assignment, method-assign]
@@ -339,16 +340,21 @@ _LUA_TOKEN = re.compile(
     r"""'[^']*'|--.*|math\.m(?:in|ax)|\.\.|[=~<>]=|[<>+*/-]|\b(?:and|or|true|false)\b|\b\d+\b"""
 )
 _LUA_CONDITION = re.compile(r"^(.*\b(?:if|elseif|while) )(.+)( (?:then|do)\b.*)$")
+_OF_MAPS, _OF_MAPS_END = "--[=[map", "--]=]"
+"""Around lines of "append" that are code in "put" alone."""
 _LUA_STATEMENT = re.compile(r"^\s*(?:(?:redis\.)?call\(.*\)|(?!local\b)\w[\w, ]* = .*)$")
 
 
 def _of_script(file: str, source: str) -> Iterator[Mutation]:
     lines = source.splitlines(keepends=True)
+    name = script = Path(file).stem
     for number, line in enumerate(lines):
+        if line.strip() in (_OF_MAPS, _OF_MAPS_END):
+            name = PUT.name if line.strip() == _OF_MAPS else script
         for changed in _changed_lines(line.rstrip("\n")):
             text = "".join([*lines[:number], changed, "\n", *lines[number + 1 :]])
             change = f"{line.strip()} -> {changed.strip()}"
-            yield Mutation(file, number + 1, Path(file).stem, change, text)
+            yield Mutation(file, number + 1, name, change, text)
 
 
 def _changed_lines(line: str) -> Iterator[str]:
@@ -367,15 +373,19 @@ def _changed_lines(line: str) -> Iterator[str]:
 
 
 def _scripts(name: str) -> list[Script[Any]]:
-    found = [each for each in gc.get_objects() if isinstance(each, Script) and each.name == name]
+    """Return the scripts of a file: "put" is made of "append"."""
+    names = {name, PUT.name} if name == APPEND.name else {name}
+    found = [each for each in gc.get_objects() if isinstance(each, Script) and each.name in names]
     if not found:
         raise LookupError(f"no script is named {name}")
     return found
 
 
 def _plant_script(mutation: Mutation) -> None:
-    name, text = Path(mutation.file).stem, mutation.text
-    digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
-    for script in _scripts(name):
+    for script in _scripts(Path(mutation.file).stem):
+        text = mutation.text
+        if script.name == PUT.name:
+            text = text.replace(_OF_MAPS, "--")
+        digest = hashlib.sha1(text.encode(), usedforsecurity=False).hexdigest()
         object.__setattr__(script, "text", text)
         object.__setattr__(script, "sha", digest)
