@@ -13,6 +13,7 @@ named there.
 from __future__ import annotations
 
 import argparse
+import gc
 import os
 import signal
 import sys
@@ -80,6 +81,7 @@ def main() -> int:
         os.execv(sys.executable, [sys.executable, "-m", "tests.simulation.mutants", *sys.argv[1:]])
     arguments = _arguments()
     begin()
+    gc.unfreeze()  # a process begun by a fork has frozen objects: `mutations` would miss them
     planted = [each for file in arguments.files or FILES for each in mutations(file)]
     excluded, stale = _excluded(planted)
     planted = [each for each in planted if arguments.only in f"{each.function}: {each.change}"]

@@ -15,6 +15,8 @@ def shrink(plan: Plan, seconds: float) -> Plan:
     while is_smaller and time.monotonic() < until:
         is_smaller = False
         for candidate in plan.smaller():
+            if time.monotonic() >= until:
+                return plan
             if _fails(candidate):
                 plan, is_smaller = candidate, True
         step = max(1, len(plan.faults) // 2)

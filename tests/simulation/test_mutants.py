@@ -2,35 +2,34 @@
 
 from __future__ import annotations
 
+import os
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
+from tests.processes import ROOT, run_python
+from tests.simulation.mutations import mutations
+
 pytestmark = pytest.mark.timeout(120)
 
-ROOT = Path(__file__).parents[2]
 ORDER = "realtime/streams/order.py"
-QUICK_SEED = "4"
+APPEND = "realtime/engine/redis/lua/append.lua"
+QUICK_SEED = "269"
 
 
 def plant(change: str, steps: int) -> subprocess.CompletedProcess[str]:
     """Run the command for one change of `order.py`, also for one that is known to be equivalent."""
     arguments = [ORDER, "--only", change, "--all", "--measured", "1", "--first", QUICK_SEED]
-    return subprocess.run(
-        [sys.executable, "-m", "tests.simulation.mutants", *arguments, "--steps", str(steps)],
-        cwd=ROOT,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    environment = {**os.environ, "PYTHONHASHSEED": "0"}  # as the command has it
+    command = ["-m", "tests.simulation.mutants", *arguments, "--steps", str(steps)]
+    return run_python(command, ROOT, environment, timeout=120)
 
 
 def test_fault_is_found_and_the_file_stays_as_it_is() -> None:
     before = (ROOT / ORDER).read_bytes()
-    change = "StreamOrder._take_due: offset += 1 -> offset += 2"
-    planted = plant(change, 10_000_000)
+    change = "StreamOrder.receive: self.position = position -> pass"
+    planted = plant(change, 100_000)
     assert planted.stdout.startswith(f"found    {ORDER}:"), planted
     assert f"{change} | seed " in planted.stdout
     assert "1 of 1 found, 100.0 %; 0 excluded as equivalent" in planted.stdout
@@ -62,3 +61,9 @@ def test_lines_are_noted_as_they_are_executed() -> None:
     executed = {lines[int(number) - 1].strip() for number in noted.stdout.split()}
     assert {"self._suspected += 1", 'self._uid = ""'} <= executed
     assert "self._early.clear()" not in executed
+
+
+def test_blocks_for_maps_belong_to_another_script() -> None:
+    names = {mutation.change: mutation.function for mutation in mutations(APPEND)}
+    assert names["offset = offset + 1 -> offset = offset - 1"] == "append"
+    assert names["lost = true -> lost = false"] == "put"
