@@ -38,7 +38,6 @@ SWEEP_INTERVAL = 1.0
 """Seconds between two looks for entries whose lifetime is over."""
 BATCH = 100
 """Changes that are published at once."""
-NOT_SWEPT = "Could not remove expired entries of maps, will retry: %s"
 NO_MAP = ChannelOptions(map="ephemeral")
 """The options of a map whose namespace is a map no longer: its entries end without a stream."""
 
@@ -103,7 +102,9 @@ class Expiry:
 
     async def _run(self) -> None:
         try:
-            with self._context.logged(logger.warning, NOT_SWEPT):
+            with self._context.logged(
+                logger.warning, "Could not remove expired entries of maps, will retry: %s"
+            ):
                 while await self.sweep() and not self._is_stopping:
                     pass
         finally:
@@ -113,15 +114,16 @@ class Expiry:
         """Remove entries whose lifetime is over. Return whether there may be more.
 
         Raises:
-            EngineUnavailable: the engine did not answer.
+            EngineUnavailable: the engine, or a part of it, did not answer.
         """
         found = await self._maps.due(BATCH)
         due = [each for each in found if not isinstance(each, EngineUnavailable)]
-        if len(due) < len(found) and self._context.outage.begins():
-            logger.warning(NOT_SWEPT, found[-1])
         made = await self._changes.publish(
             [self._changes.change(*each, self._options(each[0]), mode="if_expired") for each in due]
         )
+        for away in found:
+            if isinstance(away, EngineUnavailable):
+                raise away
         # if none was removed, other nodes are at the same entries
         return len(due) == BATCH and any(published.kept for published in made)
 

@@ -173,6 +173,24 @@ async def test_strange_lifetimes_are_left_out(own: RedisBench) -> None:
     assert await own.maps.due(10) == [("m", "a")]
 
 
+async def test_a_lifetime_stays_while_the_slot_of_its_map_moves(own: RedisBench) -> None:
+    """The script that looks for lifetimes sees no map then, as one that was lost."""
+    for key in ("a", "b"):
+        await make(own, "m", key, 1, ttl=1)
+    await own.elapse(2)
+    with own.client() as client:
+        client.rename("p:map:m", "elsewhere")
+        assert await own.maps.due(10) == [("m", "a"), ("m", "b")]
+        client.rename("elsewhere", "p:map:m")
+    assert await own.maps.due(10) == [("m", "a"), ("m", "b")]
+    assert (await make(own, "m", "a", key_mode="if_expired")).kept
+
+    with own.client() as client:
+        client.delete("p:map:m")
+    assert not (await make(own, "m", "b", key_mode="if_expired")).kept
+    assert await own.maps.due(10) == []
+
+
 async def test_an_encrypting_layer_hides_entries(
     own_redis: Callable[..., RedisServer], unique: str
 ) -> None:

@@ -144,6 +144,9 @@ elseif args[19] ~= '' and (total + args[19] > tonumber(args[21])
   or (not former and call('ZCARD', names) >= tonumber(args[20]))) then
   reason = 'full'
 end
+if mode == 'if_expired' and reason == 'key_not_found' then
+  call('ZREM', lifetimes, args[18])
+end
 if not reason or (mode == 'renew' and reason == 'key_exists' and last) then
   if ends ~= '0' and args[19] ~= '' then
     if not last or last == '0' or tonumber(ends) < tonumber(last) then

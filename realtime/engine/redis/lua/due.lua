@@ -26,9 +26,12 @@ for i = 1, #noted, 2 do
     local entries = ARGV[2] .. string.sub(noted[i], first, key - 1)
     local entry = call('HGET', entries, string.sub(noted[i], key))
     ends = entry and string.match(entry, '^%d+:%d+:(%d+):')
+    if not entry and call('EXISTS', entries) == 0 then
+      -- the map was lost, or its slot moves: append.lua knows
+      ends = now_ms
+    end
   end
   if not ends or ends == '0' then
-    -- it was lost
     call('ZREM', KEYS[1], noted[i])
   elseif tonumber(ends) > tonumber(now_ms) then
     call('ZADD', KEYS[1], ends, noted[i])
