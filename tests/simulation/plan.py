@@ -204,7 +204,7 @@ class Plan:
         smaller = []
         for name in ("clients", "listeners", "nodes", "threads", "channels", "writers"):
             number = getattr(self, name)
-            least = 0 if name in ("threads", "listeners", "writers") else 1
+            least = 0 if name in ("threads", "listeners") else 1  # faults of relays need writers
             if number > least:
                 smaller.append(dataclasses.replace(self, **{name: max(least, number // 2)}))
         if self.faults:
