@@ -289,7 +289,7 @@ class MemoryBroker:
             stream.expiry = self._timers.timer(lambda: self._expire(channel))
         # every publication restarts the lifetime of all that are kept
         stream.expiry.set(self._timers.now() + options.history_lifetime)
-        self._touch(channel, stream)
+        self._touch(channel, stream, options.meta_ttl)
         return publication, stream.position
 
     def _first_position(self, channel: ChannelName) -> StreamPosition:
@@ -309,9 +309,12 @@ class MemoryBroker:
         if len(self._idle) > MAX_IDLE_STREAMS:
             self._forget(next(iter(self._idle)))
 
-    def _touch(self, channel: ChannelName, stream: _Stream) -> None:
-        """Restart the time after which an unused stream is forgotten."""
-        lifetime = self._own_lifetime(channel) or self._meta_lifetime
+    def _touch(self, channel: ChannelName, stream: _Stream, own: int | None = None) -> None:
+        """Restart the time after which an unused stream is forgotten.
+
+        `own`: the lifetime of its namespace, if it is known.
+        """
+        lifetime = (self._own_lifetime(channel) if own is None else own) or self._meta_lifetime
         if lifetime <= 0:
             return
         if stream.forget is None:

@@ -190,11 +190,11 @@ async def positions(node: Node, channels: Iterable[str]) -> list[int]:
 async def test_unused_streams_are_forgotten_when_the_time_in_the_options_is_over(
     clock: Clock, mishaps: list[object], option: str
 ) -> None:
-    node = await start_node(**{option: WEEK})
+    node = await start_node(history_size=5, history_lifetime=10, **{option: WEEK})
     names = [f"a{number}" for number in range(100)]
     before = [await position_of(node.broker, name) for name in names]
     for name in names:
-        await publish(node, name)
+        await publish(node, name, node.config.channel)
 
     await clock.advance(WEEK - 1)
     assert await positions(node, ["a0"]) == [1]  # looking at it is using it
