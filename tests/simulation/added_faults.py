@@ -22,6 +22,7 @@ def _lose_on_the_way(service: Service, chance: Random) -> bool:
     if shard is None or not service.plan.position_checks:
         return False  # nothing else notices the last one of a stream
     shard.master.drops = True
+    service.judge.losses.append(service.world.now)
     return True
 
 

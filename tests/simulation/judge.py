@@ -104,6 +104,8 @@ class Judge:
         """Whether nothing goes wrong that delays clients which are subscribed."""
         self.may_miss = False
         """Whether nodes may be told nothing of a publication, until the next one shows it."""
+        self.losses: list[float] = []
+        """Since when the next publication was one that does not reach a node."""
         self._entered: dict[tuple[str, str], float] = {}
         self.sessions_last = False
         """Whether nothing goes wrong that can make a session forgotten, or its claim."""
@@ -246,7 +248,10 @@ class Judge:
             following = self._places.get((view.channel, view.epoch, offset + 1))
             if following is None:
                 return
-            began = self.publishings[following].acknowledged or began
+            shown = self.publishings[following].acknowledged or began
+            if any(began <= at <= shown for at in self.losses):
+                return  # the one that shows the gap may be lost, too
+            began = shown
         entered = self._entered.get((view.client, view.channel), 0.0)
         seconds = self._world.now - max(began, view.began, entered)
         # one that reads slowly also sends late, because it waits for answers
