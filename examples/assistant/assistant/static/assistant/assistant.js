@@ -55,7 +55,8 @@ async function show(id) {
 
 // what is asked, in whichever tab; while the model runs, it steers the model
 
-client.channel(channel).on("publication", ({ data }) => {
+const talk = client.channel(channel);
+talk.on("publication", ({ data }) => {
   if (data.text) add(data.text, "mine");
 });
 
@@ -65,6 +66,7 @@ form.addEventListener("submit", async (event) => {
   const body = new FormData(form);
   const text = body.get("text");
   form.elements.text.value = "";
+  await talk.subscription.ready().catch(() => null); // before that, the page misses its own question
   if (running) {
     await client.publish(channel, { text });
     return;
