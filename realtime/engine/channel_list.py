@@ -296,7 +296,7 @@ class ChannelList:
     async def _write_batch(self, channel_set: ChannelSet, names: set[ChannelName]) -> None:
         """Write names, in parts; take those that are written out of `names`."""
         groups: dict[tuple[bool, bool], list[ChannelName]] = {}
-        for name in names:
+        for name in sorted(names):
             is_added = name in self._names
             is_news = is_added != (name in self._reported)
             groups.setdefault((is_added, is_news), []).append(name)
