@@ -37,7 +37,7 @@ FOUND_BY = {
     "a key is not in the transaction of its publication": 4,
     "a key is used before its ring": 22,
     "a promotion keeps the epochs": 54,
-    "a row is published apart without a key": 18,
+    "a row is published apart without a key": 46,
     "a map has the position of its last page": 35,
 }
 """Where to begin to look for the faults that are found soon: one of the next seeds finds it."""
