@@ -206,7 +206,8 @@ class Producer:
         wanted = reading(self.channel, limit=INPUTS, since=since, reverse=since is None)
         result = serving.call(wanted)
         found = sorted(result.publications, key=lambda each: each.offset)
-        begins = [at for at, each in enumerate(found) if self._is_begin(each)]
+        # its end is announced as its begin is
+        begins = [] if since else [at for at, each in enumerate(found) if self._is_begin(each)]
         top = result.position or StreamPosition(0, "")
         offset = found[-1].offset if found else top.offset
         self._inputs_after = Position(offset, top.epoch)

@@ -294,6 +294,9 @@ def test_inputs_are_what_the_user_wrote_since_the_begin() -> None:
         write("7", "third")
         assert a.inputs() == [{"units": "metric"}, "third"]
         assert a.inputs() == []
+        write("7", "last")
+        realtime.publish(name, {"answer": a.id, "status": "stopped"})  # as its end does
+        assert a.inputs() == ["last"]
 
     with answer(name, form="text") as a:  # of an anonymous visitor: there may be others
         write("", "of whomever")
