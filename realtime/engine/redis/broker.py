@@ -191,13 +191,9 @@ class RedisStreams:
 
         One that expired before publications or entries would end their epoch.
         """
-        publication, options = outgoing.publication, outgoing.options
+        options = outgoing.options
         lifetime = options.meta_ttl or self._meta.lifetime
-        lifetime = lifetime and max(lifetime, 2 * options.history_lifetime)
-        if not lifetime or not publication.key or publication.removed:
-            return lifetime
-        ttl = options.ttl(outgoing.ttl)
-        return ttl and max(lifetime, 2 * ttl)
+        return lifetime and max(lifetime, 2 * options.history_lifetime)
 
     def _published(self, outgoing: Outgoing, reply: Reply) -> Published:
         """Return what became of a publication, by the reply to its request."""

@@ -84,6 +84,24 @@ async def test_an_empty_map_keeps_its_position_as_long_as_any_stream(
     assert left(bench, meta) == -1
 
 
+@pytest.mark.parametrize("kind", [*KINDS, MODEL])
+async def test_a_map_that_was_forgotten_begins_with_another_epoch(
+    open_redis: OpenRedisBench, kind: str
+) -> None:
+    bench = await open_redis(kind, meta=MetaSettings(lifetime=200))
+    first = await make(bench, "m", "a", 1, PERSISTENT)
+    await make(bench, "m", "a", None, PERSISTENT)
+    await bench.elapse(300)
+    assert bench.keys.stream("m")[1] not in bench.stored_keys()
+
+    second = await make(bench, "m", "a", 2, PERSISTENT)
+
+    assert first.position is not None
+    assert second.position is not None
+    assert second.position.offset == 1
+    assert second.position.epoch != first.position.epoch
+
+
 def left(bench: RedisBench, key: str) -> int:
     """The seconds for which a key is kept; -1: for ever."""
     with bench._client_of(key) as client:

@@ -28,7 +28,8 @@
 -- ARGV[2]  number of publications to keep
 -- ARGV[3]  seconds to keep them after the last one
 -- ARGV[4]  seconds to keep the meta after its last use, at least twice ARGV[3], as a meta that expired
---          before the publications would end their epoch; 0: forever
+--          before the publications would end their epoch; 0: forever. That of a map lives longer, if
+--          its entries do
 -- ARGV[5]  epoch of a stream that has none
 -- ARGV[6]  "1": epochs end when Redis restarts, or becomes the master again
 -- ARGV[7]  Redis channel to publish to; "": do not send
@@ -126,6 +127,9 @@ local total = (found[2] or 0) - (bytes or 0)
 local now = time[1] .. sub('00000' .. time[2], -6, -4)
 local ends = args[17] == '0' and '0' or time[1] + args[17] .. sub(now, -3)
 local lives = former and (not last or last == '0' or tonumber(last) > tonumber(now))
+if args[4] ~= '0' and args[19] ~= '' then
+  args[4] = args[17] == '0' and '0' or math.max(args[4], 2 * args[17])
+end
 if meta[4] == '0' and (args[19] ~= '' or total > 0) then
   -- an entry may live forever
   args[4] = '0'
