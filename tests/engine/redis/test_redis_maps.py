@@ -102,6 +102,19 @@ async def test_a_map_that_was_forgotten_begins_with_another_epoch(
     assert second.position.epoch != first.position.epoch
 
 
+@pytest.mark.parametrize("kind", [*KINDS, MODEL])
+async def test_a_renewal_for_ever_keeps_the_position_for_ever(
+    open_redis: OpenRedisBench, kind: str
+) -> None:
+    bench = await open_redis(kind, meta=MetaSettings(lifetime=200))
+    await make(bench, "m", "a", 1, PERSISTENT, ttl=50)
+    await make(bench, "m", "a", 1, PERSISTENT, key_mode="renew")
+    assert left(bench, bench.keys.stream("m")[1]) == -1
+    await bench.elapse(300)
+    await make(bench, "m", "b", 2, PERSISTENT)
+    assert await entries(bench, "m") == {"a": "1", "b": "2"}
+
+
 def left(bench: RedisBench, key: str) -> int:
     """The seconds for which a key is kept; -1: for ever."""
     with bench._client_of(key) as client:

@@ -164,6 +164,9 @@ if not reason or (mode == 'renew' and reason == 'key_exists' and last) then
     call('HSET', entries, args[15], kept .. ends .. sub(former, #kept + #last + 1))
     if args[4] ~= '0' then
       call('EXPIRE', keys[2], math.max(args[4], call('TTL', keys[2])))
+    elseif args[2] ~= '0' and meta[4] ~= '0' then
+      call('PERSIST', keys[2])
+      call('HSET', keys[2], 'r', '0')
     end
   end
 end
