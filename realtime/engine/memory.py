@@ -78,7 +78,7 @@ class MemoryEngine(Engine):
 class _Stream:
     """The stream of one channel."""
 
-    __slots__ = ("epoch", "expiry", "forget", "publications", "time", "top", "version")
+    __slots__ = ("epoch", "expiry", "forget", "least", "publications", "time", "top", "version")
 
     def __init__(self, epoch: str) -> None:
         self.epoch = epoch
@@ -91,6 +91,8 @@ class _Stream:
         """Removes the publications at the end of their lifetime; None where there are none."""
         self.forget: Timer | None = None
         """Forgets the stream when it was not used for `meta_lifetime`."""
+        self.least = 0
+        """Seconds for which it is kept at least: its publications need it."""
         self.version: Version | None = None
         """Of the last publication that had one."""
 
@@ -289,6 +291,7 @@ class MemoryBroker:
             stream.expiry = self._timers.timer(lambda: self._expire(channel))
         # every publication restarts the lifetime of all that are kept
         stream.expiry.set(self._timers.now() + options.history_lifetime)
+        stream.least = 2 * options.history_lifetime
         self._touch(channel, stream, options.meta_ttl)
         return publication, stream.position
 
@@ -319,7 +322,7 @@ class MemoryBroker:
             return
         if stream.forget is None:
             stream.forget = self._timers.timer(lambda: self._forget_unused(channel))
-        stream.forget.set(self._timers.now() + lifetime)
+        stream.forget.set(self._timers.now() + max(lifetime, stream.least))
 
     def _forget_unused(self, channel: ChannelName) -> None:
         if channel not in self._subscribed and channel not in self.maps:

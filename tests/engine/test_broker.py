@@ -210,6 +210,19 @@ async def test_every_use_keeps_the_position_longer(forgetful: Bench, unique: str
     assert position.epoch == published.epoch
 
 
+async def test_position_is_kept_twice_as_long_as_the_publications(
+    forgetful: Bench, unique: str
+) -> None:
+    options = ChannelOptions(history_size=5, history_lifetime=2 * META_LIFETIME)
+    published = await forgetful.publish(unique, 1, options=options)
+
+    await forgetful.elapse(1.5 * META_LIFETIME)
+    history = await forgetful.broker.history(unique)
+    assert [each.offset for each in history.publications] == [1]
+    await forgetful.elapse(2 * META_LIFETIME)
+    assert await position_of(forgetful.broker, unique) == published
+
+
 async def test_position_is_kept_as_long_as_the_option_of_its_channel_says(
     choosy: Bench, unique: str
 ) -> None:

@@ -155,7 +155,7 @@ async def test_forgetting_a_channel_does_not_change_the_position_of_unused_ones(
 async def test_stream_outlives_the_deadline_of_an_earlier_one_of_its_channel(
     memory: MemoryEngine, clock: Clock, mishaps: list[object]
 ) -> None:
-    kept = ChannelOptions(history_size=5, history_lifetime=1000)
+    kept = ChannelOptions(history_size=5, history_lifetime=50)
     await memory.broker.subscribe("a")
     await position_of(memory.broker, "a")
     await memory.broker.unsubscribe("a")
