@@ -213,13 +213,14 @@ async def map_clear(member: Member, channel: ChannelName) -> None:
         NotAvailable: the channel is no map.
         NoReply: some were removed, and others may not be.
     """
-    page = await map_page(member, channel)
-    while page.entries:
-        keys = [entry.key for entry in page.entries]
-        await publish_many(
-            member, [NewPublication(channel, NOTHING, key=key, removed=True) for key in keys]
-        )
-        page = await map_page(member, channel, page.entries[-1].key)
+    cursor: str | None = ""
+    while cursor is not None:
+        page = await map_page(member, channel, cursor)
+        cursor = page.cursor or None  # there may be more behind entries that are left out
+        if keys := [entry.key for entry in page.entries]:
+            await publish_many(
+                member, [NewPublication(channel, NOTHING, key=key, removed=True) for key in keys]
+            )
 
 
 def _map(member: Member, channel: ChannelName) -> Maps:

@@ -176,6 +176,26 @@ def test_all_pages_are_walked(monkeypatch: pytest.MonkeyPatch, seats: Map) -> No
     assert (items(seats), len(realtime.history("seats"))) == ({}, 10)
 
 
+def test_entries_that_nobody_can_read_keep_no_others_from_being_cleared(
+    monkeypatch: pytest.MonkeyPatch,
+    settings: Any,
+    redis_server: RedisServer,
+    unique: str,
+    seats: Map,
+) -> None:
+    settings.REALTIME = {**OPTIONS, "redis_url": redis_server.url, "redis_prefix": unique}
+    monkeypatch.setattr(realtime.server_api.operations, "MAX_PAGE", 2)
+    for number in range(5):
+        seats.put(str(number), number)
+    with redis_server.client() as client:
+        [entries] = client.scan_iter(f"{unique}:map:*")
+        client.hset(entries, mapping={"0": "of another key", "1": "of another key"})
+
+    call("map_clear", channel="seats")
+
+    assert seats.size() == 2
+
+
 @pytest.mark.usefixtures("memory")
 @pytest.mark.parametrize("key", ["", "a\0b", "k" * 256, "é" * 128], ids=repr)
 def test_text_that_is_no_key_is_refused(seats: Map, key: str) -> None:
