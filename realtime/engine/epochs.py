@@ -25,6 +25,11 @@ CHECKS_TO_MISS = 2
 """Position checks, after which an epoch without publications is forgotten."""
 
 
+def bounded(lifetime: int, least: int) -> int:
+    """Return the seconds for which a position is kept: `least` or more; 0: forever."""
+    return lifetime and max(lifetime, least)
+
+
 def no_lifetime(channel: ChannelName) -> int:
     """See `OwnLifetime`: no channel has an option of its own."""
     return 0

@@ -16,6 +16,7 @@ from msgspec.structs import replace
 
 from realtime.config.options import Config
 from realtime.engine.base import Outgoing, Published
+from realtime.engine.epochs import glanced_lifetime
 from realtime.engine.postgresql.database import Address, Refused, Row
 from realtime.engine.postgresql.rings import Message, Ringer
 from realtime.engine.postgresql.streams import Keeping, PostgreSQLStreams
@@ -35,7 +36,9 @@ class StreamsWithin(PostgreSQLStreams):
     def __init__(self, address: Address, alias: str, config: Config) -> None:
         database = _SiteDatabase(address, alias)
         self._held = _HeldRinger(database, polled=bool(config.database_poll))
-        super().__init__(database, self._held, Keeping(config.database_history_meta_ttl))
+        least = glanced_lifetime(config)
+        keeping = Keeping(config.database_history_meta_ttl, least_lifetime=least)
+        super().__init__(database, self._held, keeping)
 
     async def _keep(
         self, publications: Sequence[Outgoing]

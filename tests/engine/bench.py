@@ -29,6 +29,8 @@ KEPT = ChannelOptions(history_size=5, history_lifetime=100)
 META_LIFETIME = 1000
 OWN_LIFETIMES = {"short": 300, "long": 5000}
 """Seconds for which an engine with a bound keeps the position of an unused channel."""
+CHECKED = 130
+"""Seconds from a position check to the next, at most."""
 NODE = NodeInfo("N1", "first", "1.0", 2, 1, 3, 60)
 SECOND_NODE = NodeInfo("N2", "second", "1.0", 7, 5, 9, 10)
 NODE_LIFETIME = 1000.0

@@ -17,6 +17,7 @@ from realtime.redis.connection import Connection
 from realtime.redis.hosts import Host, Timeouts
 from tests.database_server import DatabaseServer, PromotedPostgres
 from tests.engine.bench import (
+    CHECKED,
     META_LIFETIME,
     NODE,
     OWN_LIFETIMES,
@@ -115,15 +116,16 @@ def open_bench(
     servers_of: ServersOf,
     meta_lifetime: int = 0,
     own_lifetime: OwnLifetime = no_lifetime,
+    least_lifetime: int = 0,
 ) -> AbstractAsyncContextManager[Bench]:
     if kind in (MEMORY, MEMORY_CLUSTER):
         return memory_bench(meta_lifetime, own_lifetime, clustered=kind == MEMORY_CLUSTER)
-    keeping = Keeping(meta_lifetime, own_lifetime=own_lifetime)
+    keeping = Keeping(meta_lifetime, own_lifetime=own_lifetime, least_lifetime=least_lifetime)
     if kind == POSTGRESQL:
         return postgresql_bench(servers_of(kind), keeping=keeping)
     if kind == POSTGRESQL_MODEL:
         return model_bench(keeping=keeping)
-    meta = MetaSettings(meta_lifetime, own_lifetime=own_lifetime)
+    meta = MetaSettings(meta_lifetime, own_lifetime=own_lifetime, least_lifetime=least_lifetime)
     return redis_bench(kind, servers_of(kind), meta=meta)
 
 
@@ -156,6 +158,13 @@ async def choosy(request: pytest.FixtureRequest, servers_of: ServersOf) -> Async
         return OWN_LIFETIMES.get(channel.partition(":")[0], 0)
 
     async with open_bench(request.param, servers_of, META_LIFETIME, own_lifetime) as bench:
+        yield bench
+
+
+@pytest.fixture(params=[MEMORY, *KINDS, MODEL, POSTGRESQL, POSTGRESQL_MODEL])
+async def slow(request: pytest.FixtureRequest, servers_of: ServersOf) -> AsyncIterator[Bench]:
+    """Each engine, whose nodes check positions less often than unused ones are forgotten."""
+    async with open_bench(request.param, servers_of, 60, lambda _: 70, CHECKED) as bench:
         yield bench
 
 

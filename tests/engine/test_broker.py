@@ -9,7 +9,7 @@ import pytest
 
 from realtime.config.options import ChannelOptions
 from realtime.protocol.messages import StreamPosition
-from tests.engine.bench import META_LIFETIME, OWN_LIFETIMES, Bench, untimed
+from tests.engine.bench import CHECKED, META_LIFETIME, OWN_LIFETIMES, Bench, untimed
 from tests.unit.parts import position_of, turns
 
 # delivery
@@ -243,3 +243,16 @@ async def test_position_is_kept_as_long_as_the_option_of_its_channel_says(
     assert await offsets() == [0, 1, 1]
     await choosy.elapse(META_LIFETIME * 1.01 + 1)
     assert await offsets() == [0, 0, 1]
+
+
+@pytest.mark.parametrize("own", [0, 70])
+async def test_position_of_a_channel_with_subscribers_outlives_the_time_between_checks(
+    slow: Bench, unique: str, own: int
+) -> None:
+    options = ChannelOptions(history_size=5, history_lifetime=10, history_meta_ttl=own)
+    await slow.broker.subscribe(unique)
+    published = await slow.publish(unique, 1, options=options)
+    for _ in range(2):
+        await slow.elapse(CHECKED - 5)
+        assert await position_of(slow.broker, unique) == published
+    await slow.broker.unsubscribe(unique)

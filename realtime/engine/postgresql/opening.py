@@ -93,4 +93,5 @@ def _keeping(config: Config) -> Keeping:
         glanced_lifetime(config),
         days_kept(config),
         partial(channel_rules.meta_ttl, config),
+        glanced_lifetime(config),
     )

@@ -19,7 +19,7 @@ from msgspec import Raw
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Notice, Outgoing, Published
 from realtime.engine.entries import Entries
-from realtime.engine.epochs import HELD_LIFETIME, OwnLifetime, new_epoch, no_lifetime
+from realtime.engine.epochs import HELD_LIFETIME, OwnLifetime, bounded, new_epoch, no_lifetime
 from realtime.engine.maps import Refusal
 from realtime.engine.postgresql.database import Database, Refused, Row
 from realtime.engine.postgresql.packing import FOREIGN
@@ -67,10 +67,17 @@ class Keeping(NamedTuple):
     days: int = 8
     """Days for which publications are kept at most."""
     own_lifetime: OwnLifetime = no_lifetime
+    least_lifetime: int = 0
+    """Seconds for which the position of any channel is kept at least: nodes check those of channels
+    with subscribers no more often."""
 
     def meta_ms(self, channel: ChannelName) -> int:
         """Return the ms for which the position of an unused channel is kept; 0: forever."""
-        return (self.own_lifetime(channel) or self.meta_lifetime) * 1000
+        return self.kept_ms(self.own_lifetime(channel))
+
+    def kept_ms(self, own: int) -> int:
+        """As `meta_ms`. `own`: as `own_lifetime`."""
+        return bounded(own or self.meta_lifetime, self.least_lifetime) * 1000
 
 
 DEFAULT_KEEPING = Keeping()
@@ -170,7 +177,7 @@ class PostgreSQLStreams:
             key(outgoing.publication.uid),
             min(options.history_size, MAX_COUNT) if options.keeps_history else 0,
             min(options.history_lifetime * 1000, MAX_OFFSET // 4),
-            (options.meta_ttl or self._keeping.meta_lifetime) * 1000,
+            self._keeping.kept_ms(options.meta_ttl),
             new_epoch(),
             json.dumps(checks) if checks else None,
         )

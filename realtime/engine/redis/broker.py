@@ -19,7 +19,7 @@ from weakref import WeakValueDictionary
 from realtime.engine import records
 from realtime.engine.base import History, Joined, Left, Notice, Outgoing, Published, Receiver
 from realtime.engine.channel_list import ChannelList
-from realtime.engine.epochs import HELD_LIFETIME, OwnLifetime, new_epoch, no_lifetime
+from realtime.engine.epochs import HELD_LIFETIME, OwnLifetime, bounded, new_epoch, no_lifetime
 from realtime.engine.records import Message
 from realtime.engine.redis.maps import to_entry, with_change
 from realtime.engine.redis.redis_bus import RedisGroups, Send, ShardRequest
@@ -60,6 +60,13 @@ class MetaSettings(NamedTuple):
     """Seconds that Redis keeps the epoch of a channel without publications after any other read:
     clients cause those, of any name. Longer than nodes take from a position check to the next."""
     own_lifetime: OwnLifetime = no_lifetime
+    least_lifetime: int = 0
+    """Seconds for which the position of any channel is kept at least: nodes check those of channels
+    with subscribers no more often."""
+
+    def kept(self, own: int) -> int:
+        """Return the seconds for which a position is kept; 0: forever. `own`: as `own_lifetime`."""
+        return bounded(own or self.lifetime, self.least_lifetime)
 
 
 DEFAULT_META = MetaSettings()
@@ -192,7 +199,7 @@ class RedisStreams:
         One that expired before publications or entries would end their epoch.
         """
         options = outgoing.options
-        lifetime = options.meta_ttl or self._meta.lifetime
+        lifetime = self._meta.kept(options.meta_ttl)
         return lifetime and max(lifetime, 2 * options.history_lifetime)
 
     def _published(self, outgoing: Outgoing, reply: Reply) -> Published:
@@ -292,7 +299,7 @@ class RedisStreams:
         """Return the call that reads a stream; by default its position alone."""
         arguments = (
             first,
-            self._meta.own_lifetime(channel) or self._meta.lifetime,
+            self._meta.kept(self._meta.own_lifetime(channel)),
             new_epoch(),
             int(self._meta.epoch_per_run),
             "" if limit is None else min(limit, MAX_COUNT),

@@ -127,4 +127,5 @@ def _meta(config: Config) -> MetaSettings:
         wait if wait.replicas else None,
         glanced_lifetime(config),
         partial(channel_rules.meta_ttl, config),
+        glanced_lifetime(config),
     )

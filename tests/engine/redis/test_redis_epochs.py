@@ -149,7 +149,8 @@ async def test_position_that_the_site_asks_for_is_remembered_for_an_hour(
 def test_name_is_remembered_longer_than_from_a_check_to_the_next(
     options: dict[str, int], seconds: int
 ) -> None:
-    assert opening._meta(load(options)).glanced_lifetime == seconds
+    meta = opening._meta(load(options))
+    assert meta.glanced_lifetime == meta.kept(60) == seconds
 
 
 @pytest.mark.parametrize(
