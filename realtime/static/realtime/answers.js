@@ -25,7 +25,7 @@
 const UNENDED = ["waiting", "queued", "streaming"];
 /** Milliseconds until an answer is read anew, whose stream the engine has lost. */
 const AGAIN = 1000;
-/** Codes of errors after which it is read anew, too: no reply came in time, or the connection was lost. */
+/** Codes of errors after which the page asks again: no reply came in time, or the connection was lost. */
 const LATER = [1, 2];
 /** Publications of a channel that are looked through for answers which run. */
 const LOOK_BACK = 100;
@@ -245,7 +245,10 @@ export async function* answers(client, channel) {
         await handle.subscription.ready();
         missed = false;
         // where history cannot be read, the answers are those that begin from now on
-        const before = await client.history(channel, { limit: LOOK_BACK, reverse: true }).catch(() => []);
+        const before = await client.history(channel, { limit: LOOK_BACK, reverse: true }).catch(({ code }) => {
+          missed = LATER.includes(code);
+          return [];
+        });
         seen = before[0]?.offset ?? 0;
         const found = new Map(before.reverse().filter(isAnswer).map(({ data }) => [data.answer, data.status]));
         for (const [id, status] of found) {

@@ -182,6 +182,27 @@ async def test_history_is_read_once_subscribed_and_counts_before_what_came_until
         assert await seen(page, 2) == ["b queued", "b complete"]
 
 
+async def test_history_is_read_again_where_the_connection_was_lost_meanwhile(
+    server: Server, page: ClientPage
+) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        stream = {"recoverable": True, "offset": 1, "epoch": "e", "recovered": line.number > 1}
+        await line.reply("subscribe", result=stream)
+        if line.number < 3:
+            await line.command("history")
+            await line.close(3001, '{"reason":"shutdown","reconnect":true}')
+        else:
+            history = [publication("a", "queued", 1)]
+            await line.reply("history", result={"publications": history, "offset": 1, "epoch": "e"})
+            await line.stay()
+
+    await page.open(server.address)
+    async with page.scripted(script, minDelay=1, maxDelay=1):
+        await page.run(LISTEN, "c")
+        assert await seen(page, 1) == ["a queued"]
+
+
 async def test_answers_that_began_and_ended_without_a_connection_are_told(
     server: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
