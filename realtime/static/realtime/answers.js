@@ -72,8 +72,11 @@ class Answer {
     return (await this._client.rpc("realtime.stop", { id: this.id })).status;
   }
 
-  /** Loops over the states of the answer: the newest one first, the last one at its end. */
+  /** Loops over the states of the answer: the newest one first, the last one at its end.
+   * @returns {AsyncGenerator<AnswerState, void>} */
   async *[Symbol.asyncIterator]() {
+    const first = read.get(this._client)?.get(this.id) ?? this;
+    if (first !== this) return yield* first;
     if (!this.#readers++) this.#begin();
     try {
       for (let seen = 0; ; ) {

@@ -203,6 +203,36 @@ async def test_history_is_read_again_where_the_connection_was_lost_meanwhile(
         assert await seen(page, 1) == ["a queued"]
 
 
+async def test_an_answer_made_twice_before_it_is_read_is_one(
+    server: Server, page: ClientPage
+) -> None:
+    async def script(line: Line) -> None:
+        await line.accept()
+        row = {"text": "one", "parts": [], "status": "queued", "channel": "c"}
+        await line.reply("rpc", result={"data": row | {"offset": 1, "epoch": "e"}})
+        stream = {"recoverable": True, "offset": 1, "epoch": "e", "recovered": True}
+        await line.reply("subscribe", result=stream)
+        push = {"data": " two", "offset": 2, "tags": {"end": "complete"}}
+        await line.send({"result": {"channel": "c", "data": push}})
+        await line.stay()
+
+    await page.open(server.address)
+    async with page.scripted(script):
+        texts = await page.run(
+            """
+            const { answer } = await import("/static/realtime/answers.js");
+            const last = async (reading) => {
+              let text;
+              for await (const state of reading) text = state.text;
+              return text;
+            };
+            const both = [answer(client, "a"), answer(client, "a")];
+            return await Promise.all(both.map(last));
+            """
+        )
+    assert texts == ["one two", "one two"]
+
+
 async def test_answers_that_began_and_ended_without_a_connection_are_told(
     server: Server, proxy: TcpProxy, page: ClientPage, unique: str
 ) -> None:
