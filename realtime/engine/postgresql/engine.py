@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from contextlib import AsyncExitStack
+from functools import partial
 from typing import NamedTuple
 
 from realtime.engine.base import Engine, Receiver, Store
@@ -119,11 +120,14 @@ class PostgreSQLEngine(Engine):
     async def _keep_house(self, uid: str) -> None:
         while True:
             await asyncio.sleep(HOUSEKEEPING_INTERVAL)
-            try:
-                await self.broker.keep_house(waits=False)
-                await self.cluster.remove_expired(uid)
-            except EngineUnavailable as error:
-                logger.debug("Cleanup in PostgreSQL failed: %s", error)
+            for work in (
+                partial(self.broker.keep_house, waits=False),
+                partial(self.cluster.remove_expired, uid),
+            ):
+                try:
+                    await work()
+                except EngineUnavailable as error:
+                    logger.debug("Cleanup in PostgreSQL failed: %s", error)
 
     async def stop(self) -> None:
         self.broker.delivery.receiver = None

@@ -8,7 +8,7 @@ import pytest
 
 from realtime.engine.limits import Debt
 from realtime.engine.nodes import NodeInfo
-from realtime.engine.postgresql import cluster
+from realtime.engine.postgresql import cluster, engine
 from realtime.engine.postgresql.cluster import PostgreSQLCluster
 from realtime.protocol.messages import ClientInfo
 from tests.engine.bench import NODE, NODE_LIFETIME, SECOND_NODE, Bench
@@ -51,6 +51,25 @@ async def test_nothing_is_left_of_what_has_expired(postgresql: PostgreSQLBench) 
     # the node that removed them, and its claim, are alive
     alive = dict.fromkeys(TABLES, 0) | {"node": 1, "owner": 1}
     assert rows_of(bench, *TABLES) == alive
+
+
+async def test_expired_rows_are_removed_where_partitions_cannot_be_made(
+    postgresql: PostgreSQLBench, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench, done = postgresql, asyncio.Event()
+    monkeypatch.setattr(engine, "HOUSEKEEPING_INTERVAL", 0.0)
+    bench.execute("DROP FUNCTION {schema}.keep_house")
+    remove = bench.engine.cluster.remove_expired
+
+    async def remove_expired(uid: str) -> None:
+        await remove(uid)
+        done.set()
+
+    monkeypatch.setattr(bench.engine.cluster, "remove_expired", remove_expired)
+    keeping = asyncio.create_task(bench.engine._keep_house(NODE.uid))
+    async with asyncio.timeout(60):
+        await done.wait()
+    keeping.cancel()
 
 
 async def test_what_lives_is_left(postgresql: PostgreSQLBench) -> None:
