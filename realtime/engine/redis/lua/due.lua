@@ -27,8 +27,9 @@ for i = 1, #noted, 2 do
     local entry = call('HGET', entries, string.sub(noted[i], key))
     ends = entry and string.match(entry, '^%d+:%d+:(%d+):')
     if not entry and call('EXISTS', entries) == 0 then
-      -- the map was lost, or its slot moves: append.lua knows
+      -- the map was lost, or its slot moves: append.lua knows; others are not kept waiting
       ends = now_ms
+      call('ZADD', KEYS[1], ends + 1000, noted[i])
     end
   end
   if not ends or ends == '0' then
