@@ -35,7 +35,7 @@ class SubscriptionEvents(SubscriptionEventHandler):
 async def python_client(
     url: str, *, token: str | None = None, **options: Any
 ) -> AsyncIterator[Client]:
-    """A client, by default of user 17, not connected yet; `options` are those of the library.
+    """A client, by default of user 17, not connected yet; `options` go to the library.
 
     It closes its socket in a task of its own, for which `disconnect` does not wait.
     """

@@ -1,8 +1,8 @@
 """Maps: their load, clients that read and follow them, and what must hold.
 
 Nodes, threads and clients put and remove keys: of any value, with `if_new`, and counters with
-`expect`. Clients of the second generation read pages, and recover; those of the first one get
-changes as publications. Other plans have no maps, and stay as they are.
+`expect`. Clients of the second generation read pages, and recover. Clients of the first generation
+get changes as publications. Other plans have no maps.
 
 Invariants, besides those that clients judge as they follow:
 
@@ -50,7 +50,7 @@ READING = 2.0
 
 @dataclass(slots=True)
 class Change:
-    """A put or removal, as whoever makes it knows it."""
+    """A put or removal, and the reply that its maker has got."""
 
     number: int
     channel: str
@@ -309,7 +309,7 @@ class Maps:
     # the end
 
     def deliver(self, client: MapClient, key: str, data: list[int]) -> None:
-        """Take what a client was told of a key."""
+        """Take the data of a key that a client has got."""
         self._check_true(client.name, client.map.channel, key, data)
         self._delivered.add(data[0])
 

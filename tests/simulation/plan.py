@@ -40,7 +40,7 @@ ADDED = 0.3
 RARE = 7
 """One plan in so many has positions that expire, and a channel in which some clients recover."""
 MAPPED = 5
-"""One plan in so many has maps."""
+"""One plan of this number has maps."""
 META_LIFETIME = 3600
 DATABASES = ("postgresql", "postgresql", "sqlite")
 

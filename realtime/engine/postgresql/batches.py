@@ -77,4 +77,4 @@ def _fail(results: Iterable[asyncio.Future[Any]], error: Exception) -> None:
     for result in results:
         if not result.done():
             result.set_exception(error)
-            result.exception()  # asyncio logs those that nobody has retrieved
+            result.exception()  # asyncio logs an exception that nobody retrieves

@@ -68,8 +68,8 @@ class Keeping(NamedTuple):
     """Days for which publications are kept at most."""
     own_lifetime: OwnLifetime = no_lifetime
     least_lifetime: int = 0
-    """Seconds for which the position of any channel is kept at least: nodes check those of channels
-    with subscribers no more often."""
+    """Seconds for which any position is kept at least. A node checks the position of a channel with
+    subscribers no more often."""
 
     def meta_ms(self, channel: ChannelName) -> int:
         """Return the ms for which the position of an unused channel is kept; 0: forever."""

@@ -61,8 +61,8 @@ class MetaSettings(NamedTuple):
     clients cause those, of any name. Longer than nodes take from a position check to the next."""
     own_lifetime: OwnLifetime = no_lifetime
     least_lifetime: int = 0
-    """Seconds for which the position of any channel is kept at least: nodes check those of channels
-    with subscribers no more often."""
+    """Seconds for which any position is kept at least. A node checks the position of a channel with
+    subscribers no more often."""
 
     def kept(self, own: int) -> int:
         """Return the seconds for which a position is kept; 0: forever. `own`: as `own_lifetime`."""

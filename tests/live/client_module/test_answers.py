@@ -143,7 +143,7 @@ LISTEN = """
 
 
 async def seen(page: ClientPage, count: int) -> list[str]:
-    """What a loop over the answers of a channel has got, once it has so many."""
+    """Wait until the loop of the page has this number of changes; return the changes."""
     got: list[str] = await page.run(
         "while (seen.length < args[0]) await new Promise((go) => setTimeout(go, 5)); return seen",
         count,

@@ -73,7 +73,7 @@ class Sdk(ABC):
 
     @abstractmethod
     def asks_state(self) -> bool:
-        """Return whether the library has asked for a state that nobody gave."""
+        """Return whether the library waits for a state."""
 
     @abstractmethod
     async def values(self, channel: str, count: int) -> list[Any]:
